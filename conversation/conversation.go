@@ -1,0 +1,79 @@
+package conversation
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Role says who wrote a message.
+type Role string
+
+// The two roles of a dialogue.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Message is one utterance of a dialogue.
+type Message struct {
+	Role Role   `json:"role"`
+	Text string `json:"text"`
+}
+
+// Kind says how a turn ended.
+type Kind string
+
+// A turn ends in exactly one of these ways.
+const (
+	KindAnswer        Kind = "answer"        // answered, with citations where it rests on passages
+	KindClarification Kind = "clarification" // asked back; the conversation waits for a reply
+	KindNoAnswer      Kind = "no_answer"     // the sources do not hold the answer
+)
+
+// Turn is one exchange: what the user wrote and what came back.
+type Turn struct {
+	Number   int             `json:"number"`           // from 1, without gaps
+	At       time.Time       `json:"at"`               // when the turn was committed, UTC
+	Text     string          `json:"text"`             // the user's words
+	Question string          `json:"question"`         // the question as understood: standalone, folded
+	Kind     Kind            `json:"kind"`             // how the turn ended
+	Reply    string          `json:"reply"`            // the assistant's words
+	Detail   json.RawMessage `json:"detail,omitempty"` // whatever the pipeline keeps with the turn (citations, trace); opaque here
+}
+
+// Option is one reading that a clarification offers.
+type Option struct {
+	ID       string   `json:"id"`       // short, unique in its clarification: "1", "2", ...
+	Text     string   `json:"text"`     // as shown to the user
+	Passages []string `json:"passages"` // ids of the passages that this reading rests on; empty if none
+}
+
+// Pending is the clarification that waits for a reply. A conversation has one
+// at most.
+type Pending struct {
+	ID       string   `json:"id"`       // unique in the conversation
+	Gate     string   `json:"gate"`     // "pre" or "post"
+	Question string   `json:"question"` // the original question with what was learnt so far; never lost
+	Text     string   `json:"text"`     // the clarification as shown
+	Options  []Option `json:"options,omitempty"`
+	Unclear  []string `json:"unclear,omitempty"` // the user's words that are unclear, if known
+	Asked    int      `json:"asked"`             // clarifications in a row, this one included
+}
+
+// Conversation is the state of one dialogue.
+type Conversation struct {
+	ID      string    `json:"id"`
+	Turns   []Turn    `json:"turns"`
+	Pending *Pending  `json:"pending,omitempty"`
+	Asked   []Pending `json:"asked,omitempty"` // every clarification ever shown here, oldest first; none is shown twice
+}
+
+// History gives the dialogue as messages, oldest first: for each turn the
+// user's words and the assistant's.
+func (c *Conversation) History() []Message {
+	m := make([]Message, 0, 2*len(c.Turns))
+	for _, t := range c.Turns {
+		m = append(m, Message{User, t.Text}, Message{Assistant, t.Reply})
+	}
+	return m
+}

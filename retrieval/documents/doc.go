@@ -1,0 +1,3 @@
+// Package documents reads files of many formats and encodings into structured
+// documents, ready to be chunked.
+package documents
