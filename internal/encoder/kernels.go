@@ -151,8 +151,8 @@ func exp(x float32) float32 {
 // Functions, 7.1.26, whose error is below 1.5e-7.
 func geluPortable(x []float32) {
 	for i, v := range x {
-		z := v * (1 / math.Sqrt2)
-		z = max(z, -z)
+		size := max(v, -v)
+		z := size * (1 / math.Sqrt2)
 		t := 1 / (1 + 0.3275911*z)
 		p := float32(1.061405429)
 		p = p*t - 1.453152027
@@ -160,10 +160,7 @@ func geluPortable(x []float32) {
 		p = p*t - 0.284496736
 		p = p*t + 0.254829592
 		tail := p * t * exp(-z*z) // 1 - erf(z)
-		if v > 0 {
-			tail = 2 - tail
-		}
-		x[i] = 0.5 * v * tail
+		x[i] = max(v, 0) - 0.5*size*tail
 	}
 }
 
