@@ -1,0 +1,292 @@
+package generation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/retrieval"
+)
+
+// candidate is a unit of a passage with what speaks for it.
+type candidate struct {
+	unit
+	passage int    // index in Request.Passages
+	index   int    // index among the passage's units
+	context string // what the line is read under: headings, the question before it, its list's lead-in
+	vector  []float32
+	x       features
+	p       float64 // that this unit answers the question
+}
+
+// features of a candidate, in the order of weights.
+type features [16]float64
+
+// evidence is the passages read in the light of a question.
+type evidence struct {
+	question    string
+	query       string // the question with the assumption
+	want        want
+	several     bool
+	passages    []retrieval.Passage
+	units       [][]unit // by passage
+	all         []candidate
+	stems       map[string]bool
+	rarity      map[string]float64
+	identifiers map[string]bool // that the question names
+	missing     float64         // share of the question's content, by weight, that no passage holds
+}
+
+// read splits the passages and scores each unit against the question.
+func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, error) {
+	ev := &evidence{question: r.Question, query: r.Question, passages: r.Passages}
+	if r.Assumption != "" {
+		ev.query += " (" + r.Assumption + ")"
+	}
+	ev.want, ev.several = wanted(r.Question), several.MatchString(r.Question)
+	var all strings.Builder
+	for _, p := range r.Passages {
+		all.WriteString(p.Title + "\n" + p.Text + "\n")
+	}
+	ev.identifiers = asked(ev.query, all.String())
+	var texts []string
+	mayQuoteCommands := aboutCommands.MatchString(r.Question)
+	for p, passage := range r.Passages {
+		units := split(passage.Text)
+		ev.units = append(ev.units, units)
+		for i, u := range units {
+			if u.kind == heading || asks(u) || !mayQuoteCommands && speaksToAssistant(passage.Text[u.start:u.end]) {
+				continue
+			}
+			c := candidate{unit: u, passage: p, index: i, context: titleLine(passage.Title) + under(units, i)}
+			ev.all = append(ev.all, c)
+			texts = append(texts, c.context+c.line)
+		}
+	}
+	if len(ev.all) == 0 {
+		return ev, nil
+	}
+	context := withHistory(r.History, ev.query)
+	texts = append(texts, context)
+	vectors, err := e.EmbedDocuments(ctx, texts)
+	if err != nil {
+		return nil, fmt.Errorf("embedding %d sentences to choose from: %w", len(texts), err)
+	}
+	q, err := e.EmbedQuery(ctx, ev.query)
+	if err != nil {
+		return nil, fmt.Errorf("embedding the question: %w", err)
+	}
+	if len(vectors) != len(texts) {
+		return nil, fmt.Errorf("embedding %d sentences: the embedder gave %d vectors", len(texts), len(vectors))
+	}
+	for i := range ev.all {
+		ev.all[i].vector = vectors[i]
+	}
+	ev.measure(r, q, vectors[len(vectors)-1])
+	return ev, nil
+}
+
+// titleLine is the passage's headings as the start of a sentence.
+func titleLine(title string) string {
+	title = readable(strings.ReplaceAll(title, " > ", ": "))
+	if title == "" {
+		return ""
+	}
+	return title + ": "
+}
+
+// under gives what units[i] is read under inside its passage: the last heading,
+// and a question or a lead-in that it follows.
+func under(units []unit, i int) string {
+	context := ""
+	for h := i - 1; h >= 0; h-- {
+		if u := units[h]; u.kind == heading && units[i].kind != row {
+			context = strings.Trim(u.line, "# ") + ": "
+			break
+		}
+	}
+	switch {
+	case units[i].lead >= 0:
+		context += units[units[i].lead].line + " "
+	case i > 0 && asks(units[i-1]):
+		context += units[i-1].line + " "
+	}
+	return context
+}
+
+// asks says whether a unit is a question, as in a list of questions and
+// answers: context for what follows, no answer itself.
+func asks(u unit) bool {
+	return u.kind != code && (strings.HasSuffix(u.line, "?") || strings.HasSuffix(u.line, "？"))
+}
+
+// withHistory puts the last thing the user said before the question, which may
+// lean on it.
+func withHistory(history []conversation.Message, question string) string {
+	for i := len(history) - 1; i >= 0; i-- {
+		if history[i].Role == conversation.User {
+			return history[i].Text + " " + question
+		}
+	}
+	return question
+}
+
+// measure fills in the features of all candidates.
+func (ev *evidence) measure(r Request, q, qh []float32) {
+	ev.stems = content(ev.query)
+	ev.weigh()
+	dialogue := map[string]bool{}
+	for _, m := range r.History[max(0, len(r.History)-6):] {
+		for s := range content(m.Text) {
+			if !ev.stems[s] {
+				dialogue[s] = true
+			}
+		}
+	}
+	titles, texts := make([]map[string]bool, len(ev.passages)), make([]map[string]bool, len(ev.passages))
+	inTitle := make([]float64, len(ev.passages))
+	for p, passage := range ev.passages {
+		titles[p] = content(passage.Title)
+		texts[p] = union(titles[p], content(passage.Text))
+		inTitle[p] = ev.share(ev.stems, titles[p])
+	}
+	ev.missing = 1 - ev.share(ev.stems, union(texts...))
+	for i := range ev.all {
+		c := &ev.all[i]
+		own := content(c.line)
+		full := union(own, content(c.context))
+		other := 0.0
+		for p, v := range inTitle {
+			if p != c.passage {
+				other = max(other, v)
+			}
+		}
+		match, miss := ev.fits(c.line)
+		c.x = features{
+			1,
+			cosine(q, c.vector),
+			cosine(qh, c.vector),
+			ev.share(ev.stems, own),
+			ev.share(ev.stems, full),
+			ev.share(ev.stems, texts[c.passage]),
+			match,
+			miss,
+			1 / float64(1+c.passage),
+			1 / float64(1+c.index),
+			math.Log(float64(1+len(strings.Fields(c.line)))) / 4,
+			inTitle[c.passage] - other,
+			ev.share(dialogue, full),
+			boolean(ev.several),
+		}
+	}
+	best, bestH := 0.0, 0.0
+	for _, c := range ev.all {
+		best, bestH = max(best, c.x[1]), max(bestH, c.x[2])
+	}
+	for i := range ev.all {
+		x := &ev.all[i].x
+		x[14], x[15] = x[1]-best, x[2]-bestH
+	}
+	for i := range ev.all {
+		ev.all[i].p = sigmoid(dot(weights, ev.all[i].x))
+	}
+}
+
+// weigh gives each stem of the passages its rarity: a word that stands in all
+// of them tells none apart.
+func (ev *evidence) weigh() {
+	n := float64(len(ev.all))
+	ev.rarity = map[string]float64{}
+	for _, c := range ev.all {
+		for s := range content(c.context + c.line) {
+			ev.rarity[s]++
+		}
+	}
+	for s, f := range ev.rarity {
+		ev.rarity[s] = math.Log(1 + n/f)
+	}
+}
+
+// share is the part of want, by rarity, that have holds; 0 if want is empty.
+func (ev *evidence) share(want, have map[string]bool) float64 {
+	var sum, all float64
+	unknown := math.Log(1 + float64(len(ev.all)))
+	for s := range want {
+		w, ok := ev.rarity[s]
+		if !ok {
+			w = unknown
+		}
+		all += w
+		if have[s] {
+			sum += w
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return sum / all
+}
+
+// fits says whether a sentence holds the kind of thing that is asked for: 1, 0
+// if it does, 0, 1 if not, 0, 0 if the question asks for nothing particular.
+func (ev *evidence) fits(line string) (match, miss float64) {
+	re := gives[ev.want]
+	switch {
+	case re == nil:
+		return 0, 0
+	case re.MatchString(line):
+		return 1, 0
+	}
+	return 0, 1
+}
+
+func union(sets ...map[string]bool) map[string]bool {
+	all := map[string]bool{}
+	for _, s := range sets {
+		for k := range s {
+			all[k] = true
+		}
+	}
+	return all
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func dot(a, b features) (sum float64) {
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
+}
+
+// cosine of two vectors; 0 if one of them is zero or their lengths differ.
+func cosine(a, b []float32) float64 {
+	if len(a) != len(b) {
+		return 0
+	}
+	var ab, aa, bb float64
+	for i := range a {
+		ab += float64(a[i]) * float64(b[i])
+		aa += float64(a[i]) * float64(a[i])
+		bb += float64(b[i]) * float64(b[i])
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// weights of the features, by logistic regression on the authored cases that
+// can be answered: does this sentence hold the words marked as the answer?
+// The weight of the place in the passage is set lower than fitted, since
+// people's own documents are not written answer first.
+var weights = features{-4.36, 0.07, 1.37, 1.27, 0.55, -0.70, 0.41, -0.67, 0.05, 1.2, 2.18, 0.07, 0.70, 0, 5.47, 5.90}
