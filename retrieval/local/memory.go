@@ -1,0 +1,200 @@
+package local
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/askback/askback/retrieval"
+)
+
+// memory is what searches work on: passages by slot, their vectors and
+// postings. A slot is used once; deleted ones stay empty until there are so
+// many that all is packed anew. It is guarded by Index.mu.
+type memory struct {
+	entries   []*entry // by slot; nil if deleted
+	live      int
+	vectors   dense
+	lexical   *lexical
+	byID      map[string]int32
+	documents map[string]document
+	known     map[string]*knownIdentifier // by key
+	families  map[string]map[string]bool  // keys of the sure identifiers, by family
+}
+
+// document is what is known of a stored document.
+type document struct {
+	fingerprint string
+	slots       []int32
+}
+
+// entry is a passage made ready for the index.
+type entry struct {
+	passage     retrieval.Passage
+	vector      []float32 // unit; nil once it stands in the memory
+	terms       map[string]float32
+	counts      []termCount // the terms by number, once it stands in the memory
+	identifiers []retrieval.Identifier
+}
+
+// knownIdentifier is an identifier that passages hold.
+type knownIdentifier struct {
+	text  string  // as first written
+	slots []int32 // ascending, deleted ones included
+	sure  int     // passages in which its form is sure
+}
+
+func newMemory(dim int) *memory {
+	m := &memory{
+		lexical:   newLexical(),
+		byID:      make(map[string]int32),
+		documents: make(map[string]document),
+		known:     make(map[string]*knownIdentifier),
+		families:  make(map[string]map[string]bool),
+	}
+	m.vectors.setDim(dim)
+	return m
+}
+
+// newEntry does the work on a passage that needs no lock.
+func newEntry(p retrieval.Passage, vector []float32) *entry {
+	p.Score = 0
+	p.Metadata = maps.Clone(p.Metadata)
+	e := &entry{passage: p, vector: vector, terms: make(map[string]float32)}
+	a := analyzers.Get().(*analyzer)
+	defer analyzers.Put(a)
+	title, text := retrieval.ScanIdentifiers(p.Title), retrieval.ScanIdentifiers(p.Text)
+	for _, t := range a.terms(p.Title, title) {
+		e.terms[t] += titleWeight
+	}
+	for _, t := range a.terms(p.Text, text) {
+		e.terms[t]++
+	}
+	at := make(map[string]int)
+	for _, id := range append(title, text...) {
+		if i, ok := at[id.Key]; !ok {
+			at[id.Key] = len(e.identifiers)
+			e.identifiers = append(e.identifiers, id)
+		} else if id.Sure && !e.identifiers[i].Sure {
+			e.identifiers[i] = id
+		}
+	}
+	return e
+}
+
+// replace makes the entries the whole content of the document.
+func (m *memory) replace(name, fingerprint string, entries []*entry) {
+	m.remove(name)
+	slots := make([]int32, len(entries))
+	for i, e := range entries {
+		slots[i] = m.add(e)
+	}
+	m.documents[name] = document{fingerprint, slots}
+}
+
+func (m *memory) add(e *entry) int32 {
+	slot := int32(len(m.entries))
+	if m.vectors.dim == 0 {
+		m.vectors.setDim(len(e.vector))
+	}
+	m.vectors.add(e.vector)
+	e.vector = nil
+	if e.terms != nil {
+		e.counts = make([]termCount, 0, len(e.terms))
+		for t, n := range e.terms {
+			e.counts = append(e.counts, termCount{m.lexical.number(t), n})
+		}
+		e.terms = nil
+	}
+	m.lexical.add(e.counts)
+	m.entries = append(m.entries, e)
+	m.byID[e.passage.ID] = slot
+	m.live++
+	for _, id := range e.identifiers {
+		k := m.known[id.Key]
+		if k == nil {
+			k = &knownIdentifier{text: id.Text}
+			m.known[id.Key] = k
+		}
+		k.slots = append(k.slots, slot)
+		if !id.Sure {
+			continue
+		}
+		if k.sure == 0 {
+			k.text = id.Text
+			if id.Family != "" {
+				if m.families[id.Family] == nil {
+					m.families[id.Family] = make(map[string]bool)
+				}
+				m.families[id.Family][id.Key] = true
+			}
+		}
+		k.sure++
+	}
+	return slot
+}
+
+// remove takes a document and its passages out.
+func (m *memory) remove(name string) {
+	d, ok := m.documents[name]
+	if !ok {
+		return
+	}
+	delete(m.documents, name)
+	for _, slot := range d.slots {
+		e := m.entries[slot]
+		m.entries[slot] = nil
+		m.live--
+		delete(m.byID, e.passage.ID)
+		m.lexical.remove(slot, e.counts)
+		for _, id := range e.identifiers {
+			m.forget(id, slot)
+		}
+	}
+}
+
+func (m *memory) forget(id retrieval.Identifier, slot int32) {
+	k := m.known[id.Key]
+	if i, ok := slices.BinarySearch(k.slots, slot); ok {
+		k.slots = slices.Delete(k.slots, i, i+1)
+	}
+	if id.Sure {
+		k.sure--
+		if keys := m.families[id.Family]; k.sure == 0 && keys != nil {
+			delete(keys, id.Key)
+			if len(keys) == 0 {
+				delete(m.families, id.Family)
+			}
+		}
+	}
+	if len(k.slots) == 0 {
+		delete(m.known, id.Key)
+	}
+}
+
+// pack builds the memory anew once most of its slots are empty.
+func (m *memory) pack() {
+	dead := len(m.entries) - m.live
+	if dead < blockRows || dead < m.live {
+		return
+	}
+	fresh := newMemory(m.vectors.dim)
+	words := make([]string, len(m.lexical.lists))
+	for word, n := range m.lexical.numbers {
+		words[n] = word
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.documents)) {
+		d := m.documents[name]
+		slots := make([]int32, len(d.slots))
+		for i, slot := range d.slots {
+			e := m.entries[slot]
+			e.vector = m.vectors.at(slot)
+			e.terms = make(map[string]float32, len(e.counts))
+			for _, c := range e.counts {
+				e.terms[words[c.term]] = c.count
+			}
+			slots[i] = fresh.add(e)
+		}
+		fresh.documents[name] = document{d.fingerprint, slots}
+	}
+	*m = *fresh
+}
