@@ -115,7 +115,8 @@ func (m *Model) LoadAdapter(fsys fs.FS) (*Adapter, error) {
 var unsupported = []string{
 	"use_dora", "lora_bias", "fan_in_fan_out", "rank_pattern", "alpha_pattern", "modules_to_save",
 	"layer_replication", "trainable_token_indices", "alora_invocation_tokens", "use_qalora",
-	"use_bdlora", "target_parameters", "arrow_config", "corda_config", "megatron_config",
+	"use_bdlora", "target_parameters", "arrow_config", "corda_config", "kasa_config", "lora_ga_config",
+	"megatron_config", "monteclora_config", "velora_config",
 }
 
 func readLoRAConfig(fsys fs.FS) (loraConfig, error) {

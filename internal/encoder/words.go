@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/unicode/rangetable"
 )
 
 // word is a normalised word and where each of its runes comes from.
@@ -134,21 +135,34 @@ func eachWord(text string, yield func(*word)) {
 	flush()
 }
 
+// The reference tokenizer sorts runes as Unicode 8.0 did, and so does this one:
+// what came later is a letter to it.
+var unicode8 = rangetable.Assigned("8.0.0")
+
 func isControl(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs)
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co) && unicode.Is(unicode8, r)
 }
 
-func isNonspacing(r rune) bool { return unicode.Is(unicode.Mn, r) }
+func isNonspacing(r rune) bool {
+	switch r { // those that have changed since
+	case 0x1734:
+		return true
+	case 0x1885, 0x1886, 0xA9BD, 0x111C9:
+		return false
+	}
+	return r >= 0x300 && unicode.Is(unicode.Mn, r) && unicode.Is(unicode8, r)
+}
 
-// isPunctuation counts all ASCII symbols as punctuation, as BERT does.
+// isPunctuation counts all ASCII symbols as punctuation, as BERT does, and
+// U+166D and U+111C9, which have changed since Unicode 8.0.
 func isPunctuation(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '!' <= r && r <= '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' || '{' <= r && r <= '~'
 	}
-	return unicode.IsPunct(r)
+	return unicode.IsPunct(r) && unicode.Is(unicode8, r) || r == 0x166D || r == 0x111C9
 }
 
-// isIdeograph covers the blocks of CJK ideographs that BERT sets apart.
+// isIdeograph covers the ranges of CJK ideographs that the reference sets apart.
 func isIdeograph(r rune) bool {
 	switch {
 	case r < 0x3400:
@@ -156,5 +170,5 @@ func isIdeograph(r rune) bool {
 	case r <= 0x4DBF, 0x4E00 <= r && r <= 0x9FFF, 0xF900 <= r && r <= 0xFAFF:
 		return true
 	}
-	return 0x20000 <= r && r <= 0x2A6DF || 0x2A700 <= r && r <= 0x2CEAF || 0x2F800 <= r && r <= 0x2FA1F
+	return 0x20000 <= r && r <= 0x2A6DF || 0x2A700 <= r && r <= 0x2B81F || 0x2B920 <= r && r <= 0x2CEAF || 0x2F800 <= r && r <= 0x2FA1F
 }
