@@ -37,18 +37,15 @@ func hidden(r rune) bool {
 	case r == '\u200c' || r == '\u200d': // joiners that writing systems and emoji need
 		return false
 	}
-	return unicode.IsControl(r) && r != '\r' || unicode.Is(unicode.Cf, r) || r == utf8.RuneError
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError
 }
 
 // quotable gives the words of a passage as a citation shows them: raw, which
 // is what stands there, or its longest clean part.
 func quotable(raw string) string {
-	if isClean(raw) {
-		return raw
-	}
 	best, start := "", 0
 	for i, r := range raw {
-		if !hidden(r) {
+		if !hidden(r) || strings.HasPrefix(raw[i:], "\r\n") {
 			continue
 		}
 		if i-start > len(best) {

@@ -49,6 +49,8 @@ func TestQuotable(t *testing.T) {
 		"as it is":                  "as it is",
 		"a \x1b[31mlonger part\x1b": "[31mlonger part",
 		"caf\xe9 opens":             "opens",
+		"two\r\nlines":              "two\r\nlines",
+		"short\rlonger":             "longer",
 		"\x00":                      "",
 	} {
 		if got := quotable(raw); got != want {
