@@ -58,6 +58,8 @@ type Pending struct {
 	Options  []Option `json:"options,omitempty"`
 	Unclear  []string `json:"unclear,omitempty"` // the user's words that are unclear, if known
 	Asked    int      `json:"asked"`             // clarifications in a row, this one included
+	Since    int      `json:"since"`             // number of the turn that brought the original question
+	Chosen   []string `json:"chosen,omitempty"`  // once settled: the texts of the options that the user chose
 }
 
 // Conversation is the state of one dialogue.

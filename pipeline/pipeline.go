@@ -1,0 +1,138 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/gate"
+	"github.com/askback/askback/generation"
+	"github.com/askback/askback/retrieval"
+)
+
+// Parts are what a pipeline is made of. Only Retriever and Generator are
+// required.
+type Parts struct {
+	Retriever retrieval.Retriever  // finds passages
+	Generator generation.Generator // answers from them
+	Clarifier gate.Clarifier       // reads at both gates; nil: never asks back
+	Policy    gate.Policy          // when a gate may ask
+	Store     conversation.Store   // keeps conversations; nil: in memory
+	Matcher   conversation.Matcher // similarity of a reply to the options; nil: rules alone
+	Limit     int                  // passages for gate 2 and the generator; 0: retrieval.DefaultLimit
+	MaxText   int                  // longest message in bytes; 0: DefaultMaxText
+}
+
+// DefaultMaxText is the longest message taken, in bytes.
+const DefaultMaxText = 32 << 10
+
+var (
+	// ErrEmpty says that a message holds no text.
+	ErrEmpty = errors.New("the message is empty; write a question")
+	// ErrTooLong says that a message is longer than Parts.MaxText.
+	ErrTooLong = errors.New("the message is too long")
+	// ErrNoPending says that a choice was sent where no clarification waits.
+	ErrNoPending = errors.New("no clarification waits for a reply here; it was settled already; write the question instead")
+)
+
+// Pipeline runs turns. It is safe for concurrent use; turns of one
+// conversation run one after the other.
+type Pipeline struct {
+	parts Parts
+	gate  gate.Gate
+}
+
+// New makes a pipeline of parts.
+func New(parts Parts) (*Pipeline, error) {
+	if parts.Retriever == nil {
+		return nil, errors.New("a pipeline needs a Retriever; see retrieval/local for the embedded one")
+	}
+	if parts.Generator == nil {
+		return nil, errors.New("a pipeline needs a Generator; see generation.Extractive for the embedded one")
+	}
+	if parts.Store == nil {
+		parts.Store = conversation.NewMemory()
+	}
+	if parts.Limit <= 0 {
+		parts.Limit = retrieval.DefaultLimit
+	}
+	if parts.MaxText <= 0 {
+		parts.MaxText = DefaultMaxText
+	}
+	return &Pipeline{parts: parts, gate: gate.Gate{Clarifier: parts.Clarifier, Policy: parts.Policy}}, nil
+}
+
+// Message is what a user sends.
+type Message struct {
+	Conversation string // id of the conversation; "" is the conversation named ""
+	Text         string // the user's words
+	Choice       string // id of the pending clarification's option that was clicked, instead of Text
+}
+
+// Ask runs one turn and gives its result.
+func (p *Pipeline) Ask(ctx context.Context, m Message) (Result, error) {
+	for e, err := range p.Stream(ctx, m) {
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := e.(Finished); ok {
+			return f.Result, nil
+		}
+	}
+	return nil, errors.New("the turn ended without a result")
+}
+
+// Stream runs one turn and gives its events as they happen. The last event is
+// Finished, sent after the turn is stored; a stream that ends otherwise ends
+// with an error. Breaking off the loop cancels the turn; a turn that failed or
+// was cancelled leaves the conversation as it was.
+func (p *Pipeline) Stream(ctx context.Context, m Message) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		t := &turn{p: p, ctx: ctx, message: m}
+		t.emit = func(e Event) error {
+			if !yield(e, nil) {
+				return errStopped
+			}
+			return nil
+		}
+		if err := t.run(); err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// errStopped says that the consumer of a stream left.
+var errStopped = errors.New("the consumer of the stream left")
+
+// clean makes a user's text safe to keep and show: valid UTF-8, no control
+// characters but line breaks and tabs, no surrounding space.
+func clean(text string, limit int) (string, error) {
+	if len(text) > limit {
+		return "", fmt.Errorf("%w: %d bytes, the limit is %d; shorten it, or load long material as a document", ErrTooLong, len(text), limit)
+	}
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r':
+			return '\n'
+		case unicode.IsControl(r) || r == '\uFEFF':
+			return -1
+		}
+		return r
+	}, text)
+	if strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\uFFFD' }) == "" {
+		return "", ErrEmpty
+	}
+	return strings.TrimSpace(text), nil
+}

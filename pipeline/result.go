@@ -1,0 +1,141 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/gate"
+	"github.com/askback/askback/generation"
+)
+
+// Result is how a turn ended: exactly one of *Answer, *Clarification and
+// *NoAnswer.
+type Result interface {
+	// Record is the result in its flat form, for JSON.
+	Record() Record
+	turn() *Turn
+}
+
+// Turn is what every result has.
+type Turn struct {
+	Conversation string `json:"conversation"`
+	Number       int    `json:"turn"`     // of this turn in its conversation, from 1
+	Text         string `json:"text"`     // what to show the user
+	Question     string `json:"question"` // the question as understood
+	Trace        Trace  `json:"trace"`
+}
+
+// Answer is a grounded answer. Without citations it is small talk or an
+// acknowledgement.
+type Answer struct {
+	Turn
+	Citations  []generation.Citation
+	Assumption string // the reading that was assumed and stated, "" if none
+}
+
+// Clarification asks back. The conversation now waits for a reply.
+type Clarification struct {
+	Turn
+	ID      string     // of the pending clarification
+	Gate    gate.Stage // which gate asked
+	Options []conversation.Option
+}
+
+// NoAnswer says that the sources do not hold the answer.
+type NoAnswer struct{ Turn }
+
+func (t *Turn) turn() *Turn { return t }
+
+// Record is the flat form of a result, as written by `askback chat --json`.
+// Lists are never null.
+type Record struct {
+	Conversation string                `json:"conversation"`
+	Turn         int                   `json:"turn"`
+	Kind         conversation.Kind     `json:"kind"`
+	Text         string                `json:"text"`
+	Question     string                `json:"question"`
+	Gate         gate.Stage            `json:"gate"`
+	Options      []conversation.Option `json:"options"`
+	Citations    []generation.Citation `json:"citations"`
+	Assumption   string                `json:"assumption,omitempty"`
+	Trace        Trace                 `json:"trace"`
+}
+
+func (t *Turn) record(k conversation.Kind) Record {
+	return Record{Conversation: t.Conversation, Turn: t.Number, Kind: k, Text: t.Text, Question: t.Question,
+		Options: []conversation.Option{}, Citations: []generation.Citation{}, Trace: t.Trace}
+}
+
+// Record gives the answer's flat form.
+func (a *Answer) Record() Record {
+	r := a.record(conversation.KindAnswer)
+	r.Citations, r.Assumption = append(r.Citations, a.Citations...), a.Assumption
+	return r
+}
+
+// Record gives the clarification's flat form.
+func (c *Clarification) Record() Record {
+	r := c.record(conversation.KindClarification)
+	r.Gate, r.Options = c.Gate, append(r.Options, c.Options...)
+	return r
+}
+
+// Record gives the flat form.
+func (n *NoAnswer) Record() Record { return n.record(conversation.KindNoAnswer) }
+
+// Trace is what happened in a turn and how long it took.
+type Trace struct {
+	Reply    *ReplyTrace     `json:"reply,omitempty"` // how a pending clarification was dealt with
+	Queries  []string        `json:"queries"`         // wordings sent to the retriever, best first
+	Passages []PassageTrace  `json:"passages"`        // what came back, best first
+	Gates    []gate.Decision `json:"gates"`           // in the order they ran
+	Stages   []StageTime     `json:"stages"`          // time by stage
+	Notes    []string        `json:"notes,omitempty"` // anything out of the ordinary: a late gate, a dropped citation
+}
+
+// ReplyTrace says how a reply to a pending clarification was understood.
+type ReplyTrace struct {
+	Pending  string                 `json:"pending"`  // id of the clarification
+	Original string                 `json:"original"` // the question it belongs to
+	Kind     conversation.ReplyKind `json:"kind"`
+	Rule     string                 `json:"rule"`
+	Chosen   []conversation.Option  `json:"chosen,omitempty"`
+}
+
+// PassageTrace names a retrieved passage.
+type PassageTrace struct {
+	ID    string  `json:"id"`
+	Title string  `json:"title"`
+	Score float64 `json:"score"`
+}
+
+// StageTime is the time that one stage of the turn took.
+type StageTime struct {
+	Name    string        `json:"name"` // claim, fold, gate pre, retrieve, gate post, generate, commit
+	Elapsed time.Duration `json:"elapsed_ns"`
+}
+
+// Event is a step of a turn: Understood, Retrieved, Decided, Delta or Finished.
+type Event interface{ event() }
+
+// Understood is sent when the question is known: folded and standalone.
+type Understood struct{ Question string }
+
+// Retrieved is sent when the passages are there.
+type Retrieved struct{ Passages []PassageTrace }
+
+// Decided is sent when a gate has decided.
+type Decided struct{ gate.Decision }
+
+// Delta is the next piece of an answer's text. The pieces joined equal the
+// answer's Text.
+type Delta struct{ Text string }
+
+// Finished is the last event: the turn is committed.
+type Finished struct{ Result Result }
+
+func (Understood) event() {}
+func (Retrieved) event()  {}
+func (Decided) event()    {}
+func (Delta) event()      {}
+func (Finished) event()   {}

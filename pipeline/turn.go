@@ -1,0 +1,473 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/gate"
+	"github.com/askback/askback/generation"
+	"github.com/askback/askback/retrieval"
+)
+
+// turn is the state of one run through the pipeline.
+type turn struct {
+	p       *Pipeline
+	ctx     context.Context
+	message Message
+	emit    func(Event) error
+
+	text     string                     // the user's words, clean
+	conv     *conversation.Conversation // a copy, committed at the end
+	question string                     // folded, as the gates read it
+	history  []conversation.Message     // the dialogue before the question
+	since    int                        // number of the turn that brought the question
+	budget   gate.Budget
+	folded   *conversation.Folded // how a pending clarification was settled
+	pending  *conversation.Pending
+	trace    Trace
+}
+
+// timed runs f and records how long it took.
+func (t *turn) timed(name string, f func() error) error {
+	start := time.Now()
+	err := f()
+	t.trace.Stages = append(t.trace.Stages, StageTime{name, time.Since(start)})
+	return err
+}
+
+func (t *turn) note(format string, a ...any) {
+	t.trace.Notes = append(t.trace.Notes, fmt.Sprintf(format, a...))
+}
+
+// run goes through the stages in order.
+func (t *turn) run() error {
+	if err := t.open(); err != nil {
+		return err
+	}
+	var claim conversation.Claim
+	if err := t.timed("claim", func() (err error) {
+		claim, err = t.p.parts.Store.Begin(t.ctx, t.message.Conversation)
+		return err
+	}); err != nil {
+		return err
+	}
+	defer claim.Release()
+	t.conv = claim.Conversation()
+	result, err := t.answer()
+	if err != nil {
+		return err
+	}
+	if err := t.timed("commit", func() error { return t.commit(claim, result) }); err != nil {
+		return err
+	}
+	return t.emit(Finished{result})
+}
+
+// open checks the message.
+func (t *turn) open() (err error) {
+	if t.message.Choice != "" && strings.TrimSpace(t.message.Text) == "" {
+		return nil
+	}
+	t.text, err = clean(t.message.Text, t.p.parts.MaxText)
+	return err
+}
+
+// answer finds the result of the turn without storing anything.
+func (t *turn) answer() (Result, error) {
+	if done, err := t.understand(); done != nil || err != nil {
+		return done, err
+	}
+	understood, queries := standalone(t.conv.Turns, t.question)
+	t.trace.Queries = queries
+	if err := t.emit(Understood{understood}); err != nil {
+		return nil, err
+	}
+	passages, asked, err := t.preGateAndRetrieval(queries)
+	if asked != nil || err != nil {
+		return asked, err
+	}
+	passages = t.choose(passages)
+	passages, asked, err = t.postGate(passages)
+	if asked != nil || err != nil {
+		return asked, err
+	}
+	return t.generate(understood, passages)
+}
+
+// understand settles what the question is: it folds a reply into the pending
+// question and answers small talk. A result ends the turn.
+func (t *turn) understand() (Result, error) {
+	p := t.conv.Pending
+	t.since = len(t.conv.Turns) + 1
+	t.budget = gate.Budget{Asked: t.conv.Asked}
+	if p == nil {
+		if t.message.Choice != "" {
+			return nil, ErrNoPending
+		}
+		if reply, ok := conversation.Smalltalk(t.text); ok {
+			return t.say(t.text, reply), nil
+		}
+		t.question, t.history = t.text, settledHistory(t.conv.Turns)
+		return nil, nil
+	}
+	t.pending, t.budget.InARow = p, p.Asked
+	var f conversation.Folded
+	err := t.timed("fold", func() (err error) {
+		if t.message.Choice != "" {
+			f, err = conversation.FoldChoice(*p, t.message.Choice)
+			if t.text == "" && err == nil {
+				t.text = f.Chosen[0].Text
+			}
+			return err
+		}
+		f, err = conversation.Fold(t.ctx, *p, t.text, t.p.parts.Matcher)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.trace.Reply = &ReplyTrace{Pending: p.ID, Original: p.Question, Kind: f.Kind, Rule: f.Rule, Chosen: f.Chosen}
+	switch f.Kind {
+	case conversation.ReplyExplain, conversation.ReplyUnclear:
+		return t.repeat(f), nil
+	case conversation.ReplyCancel:
+		t.settle(f)
+		return t.say(t.text, f.Say), nil
+	case conversation.ReplyNewQuestion:
+		t.settle(f)
+		if reply, ok := conversation.Smalltalk(t.text); ok {
+			return t.say(t.text, reply), nil
+		}
+		t.question, t.history = t.text, settledHistory(t.conv.Turns)
+		return nil, nil
+	}
+	t.settle(f)
+	t.folded, t.question, t.since = &f, f.Question, p.Since
+	t.history = settledHistory(t.conv.Turns[:max(0, min(p.Since-1, len(t.conv.Turns)))])
+	return nil, nil
+}
+
+// settle ends the pending clarification and keeps what the user chose, so that
+// it is not asked again.
+func (t *turn) settle(f conversation.Folded) {
+	for _, o := range f.Chosen {
+		for i := range t.conv.Asked {
+			if t.conv.Asked[i].ID == t.conv.Pending.ID {
+				t.conv.Asked[i].Chosen = append(t.conv.Asked[i].Chosen, o.Text)
+			}
+		}
+	}
+	t.conv.Pending = nil
+}
+
+// repeat shows the pending clarification again with a word of explanation. An
+// explanation costs nothing; asking which of two was meant costs one ask.
+func (t *turn) repeat(f conversation.Folded) Result {
+	p := *t.conv.Pending
+	if f.Kind == conversation.ReplyUnclear {
+		p.Asked++
+	}
+	t.conv.Pending = &p
+	return &Clarification{
+		Turn: Turn{Text: f.Say, Question: p.Question}, ID: p.ID, Gate: gate.Stage(p.Gate), Options: p.Options,
+	}
+}
+
+// say is an answer that needs no sources: small talk, an acknowledgement.
+func (t *turn) say(question, text string) Result {
+	return &Answer{Turn: Turn{Text: text, Question: question}}
+}
+
+// settledHistory is the dialogue as the gates read it: what was asked, as
+// understood, and what was answered. The back and forth of a clarification is
+// left out, since its outcome stands in the question as understood.
+func settledHistory(turns []conversation.Turn) []conversation.Message {
+	var m []conversation.Message
+	for i, turn := range turns {
+		if turn.Kind == conversation.KindClarification && i+1 < len(turns) {
+			continue
+		}
+		m = append(m,
+			conversation.Message{Role: conversation.User, Text: turn.Question},
+			conversation.Message{Role: conversation.Assistant, Text: turn.Reply})
+	}
+	return m
+}
+
+// preGateAndRetrieval runs gate 1 and retrieval at the same time; if the gate
+// asks, retrieval is cancelled.
+func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Result, error) {
+	type found struct {
+		passages []retrieval.Passage
+		err      error
+		elapsed  time.Duration
+	}
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	done := make(chan found, 1)
+	go func() {
+		start := time.Now()
+		ps, err := t.p.parts.Retriever.Retrieve(ctx, retrieval.Query{Texts: queries, Limit: t.p.parts.Limit})
+		done <- found{ps, err, time.Since(start)}
+	}()
+	wait := func() found { f := <-done; return f }
+
+	if t.folded == nil || t.pending.Gate == string(gate.Pre) && !t.folded.Assume {
+		d, err := t.decide(gate.Request{Stage: gate.Pre, History: t.history, Question: t.question})
+		if err == nil && d.Ask {
+			cancel()
+			wait()
+			return nil, t.ask(d), nil
+		}
+		if err != nil {
+			cancel()
+			wait()
+			return nil, nil, err
+		}
+	}
+	f := wait()
+	t.trace.Stages = append(t.trace.Stages, StageTime{"retrieve", f.elapsed})
+	if f.err != nil {
+		return nil, nil, fmt.Errorf("retrieving passages: %w", f.err)
+	}
+	for _, p := range f.passages {
+		t.trace.Passages = append(t.trace.Passages, PassageTrace{p.ID, p.Title, p.Score})
+	}
+	return f.passages, nil, t.emit(Retrieved{slices.Clone(t.trace.Passages)})
+}
+
+// decide runs one gate and records what it decided.
+func (t *turn) decide(r gate.Request) (gate.Decision, error) {
+	var d gate.Decision
+	err := t.timed("gate "+string(r.Stage), func() (err error) {
+		d, err = t.p.gate.Decide(t.ctx, r, t.budget)
+		return err
+	})
+	if err != nil {
+		return d, err
+	}
+	t.trace.Gates = append(t.trace.Gates, d)
+	return d, t.emit(Decided{d})
+}
+
+// choose keeps to the reading that the user chose: the passages of the options
+// that were not chosen, or were ruled out, are left aside, and those of the
+// chosen ones come first.
+func (t *turn) choose(passages []retrieval.Passage) []retrieval.Passage {
+	if t.folded == nil {
+		return passages
+	}
+	chosen := t.folded.Chosen
+	if len(chosen) == 0 && t.folded.Assume && len(t.pending.Options) > 0 {
+		chosen = t.pending.Options[:1]
+	}
+	return t.keepTo(passages, t.pending.Options, chosen, t.folded.Excluded)
+}
+
+func (t *turn) keepTo(passages []retrieval.Passage, options, chosen, excluded []conversation.Option) []retrieval.Passage {
+	want, drop := map[string]bool{}, map[string]bool{}
+	for _, o := range chosen {
+		for _, id := range o.Passages {
+			want[id] = true
+		}
+	}
+	if len(want) > 0 {
+		excluded = append(slices.Clone(excluded), options...)
+	}
+	for _, o := range excluded {
+		for _, id := range o.Passages {
+			drop[id] = !want[id]
+		}
+	}
+	if len(want)+len(drop) == 0 {
+		return passages
+	}
+	var first, rest []retrieval.Passage
+	for _, p := range passages {
+		switch {
+		case want[p.ID]:
+			first = append(first, p)
+			delete(want, p.ID)
+		case !drop[p.ID]:
+			rest = append(rest, p)
+		}
+	}
+	first = append(t.fetch(want), first...)
+	return append(first, rest...)
+}
+
+// getter is a retriever that also gives passages by id.
+type getter interface {
+	Get(ctx context.Context, ids ...string) ([]retrieval.Passage, error)
+}
+
+// fetch gets the chosen passages that the folded question did not retrieve.
+func (t *turn) fetch(ids map[string]bool) []retrieval.Passage {
+	g, ok := t.p.parts.Retriever.(getter)
+	if !ok || len(ids) == 0 {
+		return nil
+	}
+	var want []string
+	for id := range ids {
+		want = append(want, id)
+	}
+	slices.Sort(want)
+	ps, err := g.Get(t.ctx, want...)
+	if err != nil {
+		t.note("the chosen passages could not be fetched: %v", err)
+	}
+	return ps
+}
+
+// postGate runs gate 2 where it is still open: there is a choice to be made
+// between passages and the user has not made it or waived it.
+func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Result, error) {
+	if len(passages) == 0 || t.folded != nil && (t.folded.Assume || len(t.folded.Chosen) > 0 && t.pending.Gate == string(gate.Post)) {
+		return passages, nil, nil
+	}
+	d, err := t.decide(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: passages})
+	if err != nil || !d.Ask && d.Reason != gate.ReasonRepeat {
+		return passages, nil, err
+	}
+	if o, ok := t.chosenBefore(d.Verdict.Options); ok {
+		t.note("%q was chosen earlier in the conversation and is not asked again", o.Text)
+		return t.keepTo(passages, d.Verdict.Options, []conversation.Option{o}, nil), nil, nil
+	}
+	if !d.Ask {
+		return passages, nil, nil
+	}
+	return nil, t.ask(d), nil
+}
+
+// chosenBefore finds the option that the user chose earlier in the
+// conversation, in another clarification: what was once answered is not asked
+// again.
+func (t *turn) chosenBefore(options []conversation.Option) (conversation.Option, bool) {
+	for _, asked := range slices.Backward(t.conv.Asked) {
+		for _, text := range asked.Chosen {
+			for _, o := range options {
+				if strings.EqualFold(o.Text, text) {
+					return o, true
+				}
+			}
+		}
+	}
+	return conversation.Option{}, false
+}
+
+// ask makes the gate's clarification the pending one.
+func (t *turn) ask(d gate.Decision) Result {
+	v := d.Verdict
+	p := conversation.Pending{
+		ID:   fmt.Sprintf("c%d", len(t.conv.Asked)+1),
+		Gate: string(d.Stage), Question: t.question, Text: v.Clarification, Options: v.Options, Unclear: v.Unclear,
+		Asked: t.budget.InARow + 1, Since: t.since,
+	}
+	t.conv.Pending = &p
+	t.conv.Asked = append(slices.Clone(t.conv.Asked), p)
+	return &Clarification{Turn: Turn{Text: p.Text, Question: t.question}, ID: p.ID, Gate: d.Stage, Options: p.Options}
+}
+
+// generate writes the answer from the passages, streaming.
+func (t *turn) generate(understood string, passages []retrieval.Passage) (Result, error) {
+	r := generation.Request{Question: understood, History: t.history, Passages: passages, Assumption: t.assumption()}
+	var whole *generation.Answer
+	err := t.timed("generate", func() error {
+		for e, err := range t.p.parts.Generator.Generate(t.ctx, r) {
+			if err != nil {
+				return fmt.Errorf("writing the answer: %w", err)
+			}
+			if e.Delta != "" {
+				if err := t.emit(Delta{e.Delta}); err != nil {
+					return err
+				}
+			}
+			if e.Done != nil {
+				whole = e.Done
+			}
+		}
+		if whole == nil {
+			if err := t.ctx.Err(); err != nil {
+				return err
+			}
+			return fmt.Errorf("writing the answer: the generator's stream was cut before its end")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range whole.Dropped {
+		t.note("dropped the citation %s: no such passage", d)
+	}
+	if !whole.Found {
+		return &NoAnswer{Turn{Text: t.notFound(understood), Question: understood}}, nil
+	}
+	return &Answer{Turn: Turn{Text: whole.Text, Question: understood}, Citations: whole.Citations, Assumption: r.Assumption}, nil
+}
+
+// assumption is the reading that is taken for granted when the user would not
+// or could not say which was meant.
+func (t *turn) assumption() string {
+	if t.folded == nil || !t.folded.Assume {
+		return ""
+	}
+	if o := t.pending.Options; len(o) > 0 {
+		return o[0].Text
+	}
+	return ""
+}
+
+// notFound says that the sources do not hold the answer, and, for an
+// identifier that they do not hold, what comes near it.
+func (t *turn) notFound(question string) string {
+	const plain = "I could not find the answer to that in the sources I have."
+	store, ok := t.p.parts.Retriever.(retrieval.IdentifierStore)
+	if !ok {
+		return plain
+	}
+	known, err := store.KnownIdentifiers(t.ctx, question)
+	if err != nil {
+		t.note("identifiers could not be looked up: %v", err)
+		return plain
+	}
+	for _, id := range known {
+		if id.Known {
+			continue
+		}
+		text := fmt.Sprintf("%s is not in the sources I have.", id.Identifier)
+		if near := id.Nearest; len(near) > 0 {
+			text += fmt.Sprintf(" Did you mean %s?", strings.Join(near[:min(3, len(near))], " or "))
+		}
+		return text
+	}
+	return plain
+}
+
+// commit stores the turn.
+func (t *turn) commit(claim conversation.Claim, r Result) error {
+	number := len(t.conv.Turns) + 1
+	own := r.turn()
+	own.Conversation, own.Number, own.Trace = t.message.Conversation, number, t.trace
+	own.Trace.Queries = append([]string{}, t.trace.Queries...) // lists are never null in JSON
+	own.Trace.Passages = append([]PassageTrace{}, t.trace.Passages...)
+	own.Trace.Gates = append([]gate.Decision{}, t.trace.Gates...)
+	record := r.Record()
+	detail, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("encoding the turn: %w", err)
+	}
+	t.conv.Turns = append(slices.Clone(t.conv.Turns), conversation.Turn{
+		Number: number, At: time.Now().UTC(), Text: t.text, Question: record.Question,
+		Kind: record.Kind, Reply: record.Text, Detail: detail,
+	})
+	if err := claim.Commit(t.ctx, t.conv); err != nil {
+		return fmt.Errorf("storing the turn: %w", err)
+	}
+	return nil
+}
