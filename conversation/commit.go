@@ -1,0 +1,152 @@
+package conversation
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// maxID is the longest id of a conversation, in bytes.
+const maxID = 1024
+
+// CheckID says what is wrong with the id of a conversation: it must be valid
+// UTF-8 without a NUL byte, from 1 to 1024 bytes long.
+func CheckID(id string) error {
+	switch {
+	case id == "":
+		return errors.New("the conversation's id is empty; give it one")
+	case len(id) > maxID:
+		return fmt.Errorf("the conversation's id is %d bytes long; at most %d are kept", len(id), maxID)
+	case !utf8.ValidString(id):
+		return fmt.Errorf("the conversation's id %q is not valid UTF-8", id)
+	case strings.ContainsRune(id, 0):
+		return fmt.Errorf("the conversation's id %q holds a NUL byte", id)
+	}
+	return nil
+}
+
+// Clone gives a copy that shares nothing with c.
+func (c *Conversation) Clone() *Conversation {
+	n := &Conversation{ID: c.ID, Turns: slices.Clone(c.Turns)}
+	for i := range n.Turns {
+		n.Turns[i].Detail = slices.Clone(n.Turns[i].Detail)
+	}
+	if c.Pending != nil {
+		p := c.Pending.clone()
+		n.Pending = &p
+	}
+	if c.Asked != nil {
+		n.Asked = make([]Pending, len(c.Asked))
+		for i, p := range c.Asked {
+			n.Asked[i] = p.clone()
+		}
+	}
+	return n
+}
+
+func (p Pending) clone() Pending {
+	p.Options = slices.Clone(p.Options)
+	for i := range p.Options {
+		p.Options[i].Passages = slices.Clone(p.Options[i].Passages)
+	}
+	p.Unclear = slices.Clone(p.Unclear)
+	return p
+}
+
+// Next checks that next may follow stored, and gives the clean copy of it that
+// a store writes. It is the part of Claim.Commit that all stores share.
+//
+// The turns of next must begin with those of stored, unchanged, and what is new
+// must be numbered on from there. In what is new, invalid UTF-8 becomes U+FFFD
+// (text is cleaned at this border, never refused), times become UTC, and a turn
+// without a time gets now.
+func Next(stored, next *Conversation, now time.Time) (*Conversation, error) {
+	if next == nil {
+		return nil, errors.New("committing a turn: no conversation given")
+	}
+	if next.ID != stored.ID {
+		return nil, fmt.Errorf("committing a turn: the claim is on conversation %q, not on %q", stored.ID, next.ID)
+	}
+	have := len(stored.Turns)
+	if len(next.Turns) < have {
+		return nil, fmt.Errorf("committing to conversation %q: it has %d turns, and only %d were given; stored turns are never removed",
+			stored.ID, have, len(next.Turns))
+	}
+	for i, t := range stored.Turns {
+		if !sameTurn(t, next.Turns[i]) {
+			return nil, fmt.Errorf("committing to conversation %q: turn %d differs from the stored one; stored turns are never rewritten",
+				stored.ID, t.Number)
+		}
+	}
+	n := next.Clone()
+	for i := have; i < len(n.Turns); i++ {
+		t := &n.Turns[i]
+		if t.Number != i+1 {
+			return nil, fmt.Errorf("committing to conversation %q: the new turn is numbered %d and must be %d", stored.ID, t.Number, i+1)
+		}
+		if len(t.Detail) > 0 {
+			detail, err := compact(t.Detail)
+			if err != nil {
+				return nil, fmt.Errorf("committing turn %d of conversation %q: its detail is not JSON: %w", t.Number, stored.ID, err)
+			}
+			t.Detail = detail
+		}
+		if t.At.IsZero() {
+			t.At = now
+		}
+		t.At = t.At.UTC().Round(0)
+		t.Kind = Kind(valid(string(t.Kind)))
+		t.Text, t.Question, t.Reply = valid(t.Text), valid(t.Question), valid(t.Reply)
+	}
+	if n.Pending != nil {
+		n.Pending.clean()
+	}
+	for i := range n.Asked {
+		n.Asked[i].clean()
+	}
+	return n, nil
+}
+
+func sameTurn(a, b Turn) bool {
+	if !a.At.Equal(b.At) {
+		return false
+	}
+	if !bytes.Equal(a.Detail, b.Detail) {
+		detail, err := compact(b.Detail)
+		if err != nil || !bytes.Equal(a.Detail, detail) {
+			return false
+		}
+	}
+	return a.Number == b.Number && a.Text == b.Text && a.Question == b.Question && a.Kind == b.Kind && a.Reply == b.Reply
+}
+
+// compact gives JSON in the form in which it is kept, whichever store keeps it.
+func compact(j json.RawMessage) (json.RawMessage, error) {
+	if len(j) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(json.RawMessage(bytes.ToValidUTF8(j, []byte("\uFFFD"))))
+}
+
+func (p *Pending) clean() {
+	for _, s := range []*string{&p.ID, &p.Gate, &p.Question, &p.Text} {
+		*s = valid(*s)
+	}
+	for i := range p.Unclear {
+		p.Unclear[i] = valid(p.Unclear[i])
+	}
+	for i := range p.Options {
+		o := &p.Options[i]
+		o.ID, o.Text = valid(o.ID), valid(o.Text)
+		for j := range o.Passages {
+			o.Passages[j] = valid(o.Passages[j])
+		}
+	}
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,0 +1,481 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// ReplyKind says what a reply to a clarification is.
+type ReplyKind string
+
+// The kinds of replies to a clarification.
+const (
+	ReplyChoice      ReplyKind = "choice"         // one of the options
+	ReplySeveral     ReplyKind = "several"        // more than one of them
+	ReplyAll         ReplyKind = "all"            // every one of them
+	ReplyNone        ReplyKind = "none"           // none of them, or not this one
+	ReplyDetail      ReplyKind = "detail"         // in the user's own words
+	ReplyJustAnswer  ReplyKind = "just_answer"    // answer without it
+	ReplyDontKnow    ReplyKind = "dont_know"      // the user does not know
+	ReplyExplain     ReplyKind = "explain"        // asks what the clarification means
+	ReplyNewQuestion ReplyKind = "new_question"   // about something else
+	ReplyCancel      ReplyKind = "cancel"         // the question is taken back
+	ReplyUnclear     ReplyKind = "unclear_choice" // fits several options alike, or says nothing
+)
+
+// Folded is a reply, understood.
+type Folded struct {
+	Kind ReplyKind `json:"kind"`
+
+	// Question is the question to go on with: the pending one with what was
+	// learnt, standing on its own. It is the pending question unchanged if
+	// nothing was learnt, and the reply itself if Kind is ReplyNewQuestion.
+	Question string `json:"question"`
+
+	// Chosen are the options meant: by a choice, several or all; the ones that
+	// an unclear choice hovers between; the ones that ReplyExplain asks about.
+	Chosen []Option `json:"chosen,omitempty"`
+
+	// Excluded are the options that the user ruled out.
+	Excluded []Option `json:"excluded,omitempty"`
+
+	// Assume tells to answer now and to state the assumption made.
+	Assume bool `json:"assume,omitempty"`
+
+	// Say is what to show, in the language of the conversation, if Kind is
+	// ReplyExplain, ReplyUnclear or ReplyCancel: no question is to be answered.
+	Say string `json:"say,omitempty"`
+
+	// Rule names the rule that decided, for the trace.
+	Rule string `json:"rule"`
+}
+
+// Matcher says how alike texts are in meaning, as an encoder's cosine does.
+type Matcher interface {
+	// Similarity gives, for each text of b, its similarity to a: 1 for the same
+	// meaning, about 0 for none. All calls may come at the same time.
+	Similarity(ctx context.Context, a string, b []string) ([]float64, error)
+}
+
+const (
+	readRunes   = 2000 // how much of a reply is read to understand it
+	detailRunes = 1000 // how much of a detail goes into the question
+)
+
+// Fold understands a reply to the pending clarification and folds it into the
+// question that the clarification belongs to. The package's documentation
+// holds the table of its rules. m may be nil; if it fails, the rules decide
+// alone. The only error is that of a ctx that has ended.
+func Fold(ctx context.Context, p Pending, reply string, m Matcher) (Folded, error) {
+	if err := ctx.Err(); err != nil {
+		return Folded{}, fmt.Errorf("folding a reply into its question: %w", err)
+	}
+	f := newFolder(p, reply)
+	f.m = m
+	out := f.fold(ctx)
+	if err := ctx.Err(); err != nil {
+		return Folded{}, fmt.Errorf("folding a reply into its question: %w", err)
+	}
+	return out, nil
+}
+
+// FoldChoice folds a click on the option of that id. An id that the
+// clarification does not offer is an error: it belongs to another one, perhaps
+// to one that is already settled.
+func FoldChoice(p Pending, optionID string) (Folded, error) {
+	i := slices.IndexFunc(p.Options, func(o Option) bool { return o.ID == optionID })
+	if i < 0 {
+		ids := make([]string, len(p.Options))
+		for i, o := range p.Options {
+			ids[i] = fmt.Sprintf("%q", o.ID)
+		}
+		offer := "it offers no options; reply in words"
+		if len(ids) > 0 {
+			offer = "it offers " + strings.Join(ids, ", ")
+		}
+		return Folded{}, fmt.Errorf("choosing option %q of clarification %q: there is no such option; %s", optionID, p.ID, offer)
+	}
+	f := newFolder(p, "")
+	return f.chosen(ReplyChoice, []int{i}, nil, "click"), nil
+}
+
+// folder holds what the rules look at.
+type folder struct {
+	p      Pending
+	reply  string // cleaned, and cut to what is read
+	whole  string // cleaned
+	lang   string
+	m      Matcher
+	opts   []optionWords
+	vocab  []string        // the content words of the pending question, its clarification and options
+	common map[string]bool // option words that every option has: they choose nothing
+}
+
+type optionWords struct {
+	key     string
+	content []string
+}
+
+func newFolder(p Pending, reply string) *folder {
+	p = p.clone()
+	p.clean()
+	f := &folder{p: p, whole: tidy(reply)}
+	f.reply = cut(f.whole, readRunes)
+	f.lang = language(p.Question+" "+p.Text, f.reply)
+	f.common = map[string]bool{}
+	count := map[string]int{}
+	for _, o := range p.Options {
+		w := optionWords{key: key(o.Text), content: content(plains(o.Text))}
+		if len(w.content) == 0 {
+			w.content = plains(o.Text)
+		}
+		slices.Sort(w.content)
+		w.content = slices.Compact(w.content)
+		f.opts = append(f.opts, w)
+		f.vocab = append(f.vocab, w.content...)
+		for _, c := range w.content {
+			count[c]++
+		}
+	}
+	for c, n := range count {
+		if n == len(p.Options) && n > 1 {
+			f.common[c] = true
+		}
+	}
+	f.vocab = append(f.vocab, content(plains(p.Question))...)
+	f.vocab = append(f.vocab, content(plains(p.Text))...)
+	f.vocab = append(f.vocab, content(plains(strings.Join(p.Unclear, " ")))...)
+	return f
+}
+
+// fold runs the rules over the parts of the reply and combines what they found.
+func (f *folder) fold(ctx context.Context) Folded {
+	if i := f.exact(f.reply); i >= 0 {
+		return f.chosen(ReplyChoice, []int{i}, nil, "text")
+	}
+	all := words(f.reply)
+	if len(all) == 0 {
+		return f.wordless()
+	}
+	if f.restated() {
+		return f.restatement()
+	}
+	if r := f.redirect(); r != "" {
+		return Folded{Kind: ReplyNewQuestion, Question: f.whole, Rule: r}
+	}
+
+	// One pass over the parts. Later parts correct earlier ones ("the first,
+	// no, the second"), and what is no rule's is kept as a detail.
+	var (
+		got            []int    // options chosen, in the order of the reply
+		out            []int    // options ruled out
+		extra          []string // what was said besides
+		seen           = map[act]bool{}
+		rule           string
+		about, between []int
+	)
+	for _, s := range f.parts() {
+		r := f.read(s)
+		if r.act == actNo && len(got) > 0 {
+			got, rule = nil, ""
+		}
+		switch r.act {
+		case actFiller:
+			continue
+		case actChoose:
+			for _, i := range r.options {
+				if !slices.Contains(got, i) {
+					got = append(got, i)
+				}
+			}
+			rule = r.rule
+			extra = append(extra, r.extra...)
+		case actExclude:
+			out = append(out, r.options...)
+		case actBetween:
+			between = r.options
+		case actExplain:
+			about = append(about, r.options...)
+		case actDetail:
+			extra = append(extra, r.extra...)
+		}
+		if rule == "" {
+			rule = r.rule
+		}
+		seen[r.act] = true
+	}
+	got = slices.DeleteFunc(got, func(i int) bool { return slices.Contains(out, i) })
+	n := len(f.opts)
+
+	switch {
+	case len(got) > 0:
+		return f.chosen(kindOf(len(got), n), got, extra, rule)
+	case seen[actQuestion]:
+		return Folded{Kind: ReplyNewQuestion, Question: f.whole, Rule: "question"}
+	case seen[actExplain]:
+		return f.explain(about)
+	case len(between) > 0:
+		return f.unclear(between, "between")
+	case seen[actAll]:
+		if n == 0 {
+			return f.detailInContext("all")
+		}
+		return f.chosen(kindOf(n, n), upTo(n), extra, "all")
+	case seen[actNone] || seen[actExclude] || seen[actNo] && n > 0:
+		return f.none(out, extra, seen)
+	case len(extra) > 0:
+		return f.detail(ctx, extra)
+	case seen[actJustAnswer]:
+		return Folded{Kind: ReplyJustAnswer, Question: f.p.Question, Assume: true, Rule: "just answer"}
+	case seen[actDontKnow]:
+		return Folded{Kind: ReplyDontKnow, Question: f.p.Question, Assume: true, Rule: "don't know"}
+	case seen[actYes], seen[actNo]:
+		switch {
+		case n == 0:
+			return f.detailInContext("yes or no")
+		case n == 1:
+			return f.chosen(ReplyChoice, []int{0}, nil, "yes")
+		}
+		return f.unclear(upTo(n), "yes to several")
+	case seen[actCancel]:
+		return Folded{Kind: ReplyCancel, Question: f.p.Question, Say: say(f.lang, sayCancel), Rule: "cancel"}
+	case seen[actSelect]:
+		if n == 0 {
+			return f.detailInContext("ordinal")
+		}
+		return f.unclear(nil, "no such option")
+	}
+	return f.unclear(nil, "says nothing")
+}
+
+func kindOf(chosen, options int) ReplyKind {
+	switch {
+	case chosen == 1:
+		return ReplyChoice
+	case chosen == options:
+		return ReplyAll
+	}
+	return ReplySeveral
+}
+
+func upTo(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+func (f *folder) pick(is []int) []Option {
+	var os []Option
+	for _, i := range is {
+		os = append(os, f.p.Options[i].clone())
+	}
+	return os
+}
+
+func (o Option) clone() Option {
+	o.Passages = slices.Clone(o.Passages)
+	return o
+}
+
+func (f *folder) chosen(kind ReplyKind, is []int, extra []string, rule string) Folded {
+	if kind != ReplyChoice {
+		is = slices.Sorted(slices.Values(is))
+	}
+	texts := make([]string, len(is))
+	for i, o := range is {
+		texts[i] = bare(f.p.Options[o].Text)
+	}
+	return Folded{Kind: kind, Question: compose(f.p, f.lang, texts, extra), Chosen: f.pick(is), Rule: rule}
+}
+
+// none answers "none of these", with what was said instead if anything was. If
+// all but one option are ruled out, that one is the choice.
+func (f *folder) none(out []int, extra []string, seen map[act]bool) Folded {
+	n := len(f.opts)
+	if seen[actNone] || len(out) == 0 {
+		out = upTo(n)
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	if left := n - len(out); n > 1 && left == 1 && len(extra) == 0 {
+		for i := range n {
+			if !slices.Contains(out, i) {
+				r := f.chosen(ReplyChoice, []int{i}, nil, "the other one")
+				r.Excluded = f.pick(out)
+				return r
+			}
+		}
+	}
+	r := Folded{Kind: ReplyNone, Excluded: f.pick(out), Rule: "none"}
+	switch {
+	case len(extra) > 0:
+		r.Question, r.Rule = compose(f.p, f.lang, nil, extra), "none, with a detail"
+	case n == 0:
+		return f.detailInContext("none")
+	default:
+		texts := make([]string, len(out))
+		for i, o := range out {
+			texts[i] = bare(f.p.Options[o].Text)
+		}
+		r.Question = aside(f.p.Question, say(f.lang, sayNot)+" "+strings.Join(texts, ", "))
+	}
+	return r
+}
+
+// similar are the bounds from which a Matcher decides: how alike the reply and
+// the option are, and by how much more than any other.
+const (
+	similarEnough = 0.5
+	similarMargin = 0.12
+)
+
+// detail folds in the user's own words, unless the Matcher knows the option
+// that they mean.
+func (f *folder) detail(ctx context.Context, extra []string) Folded {
+	if f.m != nil && len(f.opts) > 1 {
+		texts := make([]string, len(f.opts))
+		for i, o := range f.p.Options {
+			texts[i] = o.Text
+		}
+		said := strings.Join(extra, "; ")
+		if sims, err := f.m.Similarity(ctx, said, texts); err == nil && len(sims) == len(texts) {
+			best, second := -1, -1.0
+			for i, s := range sims {
+				if best < 0 || s > sims[best] {
+					if best >= 0 {
+						second = max(second, sims[best])
+					}
+					best = i
+				} else {
+					second = max(second, s)
+				}
+			}
+			if sims[best] >= similarEnough && sims[best]-second >= similarMargin {
+				return f.chosen(ReplyChoice, []int{best}, extra, "similarity")
+			}
+		}
+	}
+	return Folded{Kind: ReplyDetail, Question: compose(f.p, f.lang, nil, extra), Rule: "detail"}
+}
+
+// detailInContext folds in a reply that means nothing without the
+// clarification that it answers: "yes", "the second" to a question without
+// options.
+func (f *folder) detailInContext(rule string) Folded {
+	return Folded{Kind: ReplyDetail, Question: aside(f.p.Question, f.p.Text+" "+bare(cut(f.reply, detailRunes))), Rule: rule}
+}
+
+func (f *folder) unclear(between []int, rule string) Folded {
+	r := Folded{Kind: ReplyUnclear, Question: f.p.Question, Chosen: f.pick(between), Rule: rule}
+	if len(between) > 0 {
+		texts := make([]string, len(between))
+		for i, o := range between {
+			texts[i] = bare(f.p.Options[o].Text)
+		}
+		r.Say = fmt.Sprintf(say(f.lang, sayWhich), join(f.lang, texts, false))
+	} else {
+		r.Say = strings.TrimSpace(say(f.lang, sayAgain) + " " + f.p.Text)
+	}
+	return r
+}
+
+// explain says what the clarification asks for, without the text of passages,
+// which this package does not have: whoever has it can add it by Chosen.
+func (f *folder) explain(about []int) Folded {
+	r := Folded{Kind: ReplyExplain, Question: f.p.Question, Chosen: f.pick(about), Rule: "explain"}
+	switch {
+	case len(f.opts) == 0 && len(f.p.Unclear) > 0:
+		r.Say = fmt.Sprintf(say(f.lang, sayOpenWords), strings.Join(f.p.Unclear, ", "), f.p.Text)
+	case len(f.opts) == 0:
+		r.Say = fmt.Sprintf(say(f.lang, sayOpen), f.p.Text)
+	default:
+		texts := make([]string, len(f.opts))
+		for i, o := range f.p.Options {
+			texts[i] = bare(o.Text)
+		}
+		r.Say = fmt.Sprintf(say(f.lang, sayOptions), join(f.lang, texts, false))
+	}
+	r.Say = strings.TrimSpace(r.Say)
+	return r
+}
+
+// exact gives the option whose text the reply is, word for word, or -1.
+func (f *folder) exact(text string) int {
+	k := key(text)
+	if k == "" {
+		k = strings.TrimSpace(text) // an option without words, such as an emoji
+		return slices.IndexFunc(f.p.Options, func(o Option) bool { return k != "" && strings.TrimSpace(o.Text) == k })
+	}
+	found := -1
+	for i, o := range f.opts {
+		if o.key == k {
+			if found >= 0 {
+				return -1 // twins: no text tells them apart
+			}
+			found = i
+		}
+	}
+	return found
+}
+
+// wordless reads a reply without a letter or digit.
+func (f *folder) wordless() Folded {
+	switch {
+	case strings.ContainsAny(f.reply, "👍👌✅"):
+		if len(f.opts) == 0 {
+			return f.detailInContext("yes or no")
+		}
+		if len(f.opts) == 1 {
+			return f.chosen(ReplyChoice, []int{0}, nil, "yes")
+		}
+		return f.unclear(upTo(len(f.opts)), "yes to several")
+	case strings.ContainsAny(f.reply, "👎❌"):
+		if len(f.opts) == 0 {
+			return f.detailInContext("yes or no")
+		}
+		return f.none(nil, nil, map[act]bool{actNone: true})
+	case strings.ContainsAny(f.reply, "🤷"):
+		return Folded{Kind: ReplyDontKnow, Question: f.p.Question, Assume: true, Rule: "don't know"}
+	}
+	if strings.Trim(f.reply, "?？¿! ") == "" && f.reply != "" && strings.ContainsAny(f.reply, "?？") {
+		return f.explain(nil)
+	}
+	return f.unclear(nil, "says nothing")
+}
+
+// tidy gives a text as valid UTF-8 on one line, without control characters and
+// outer blanks.
+func tidy(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			return ' '
+		case r < ' ' || r == 0x7f || r == '\uFEFF' || r == '\u200b' || r >= 0x80 && r < 0xa0:
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// cut gives the first n characters of s, ending at the end of a word if that is
+// near.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	i := 0
+	for range n {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+	}
+	if j := strings.LastIndexByte(s[:i], ' '); j > i-40 && j > 0 {
+		i = j
+	}
+	return s[:i] + "…"
+}

@@ -1,0 +1,21 @@
+package conversation_test
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/conversation/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMemory(t *testing.T) {
+	storetest.Run(t, func(t *testing.T, wait time.Duration) conversation.Store {
+		s := conversation.NewMemory()
+		s.Wait = wait
+		return s
+	})
+}

@@ -1,0 +1,160 @@
+package conversation
+
+import (
+	"slices"
+	"strings"
+)
+
+// How a whole question or request begins, by language. What follows decides
+// whether it is one about something else.
+var (
+	asksFirst = wordSet("what whats how hows why who whos which whose " +
+		"was wie wann wo wohin woher wer wem wen warum wieso weshalb wozu welche welcher welches welchen wieviel wieviele " +
+		"quel quelle quels quelles quand comment pourquoi combien qui quoi " +
+		"cual cuales cuanto cuanta cuantos cuantas adonde")
+	asksIfMarked = wordSet("when whens where wheres que ou como cuando donde quien quienes por hay puedo pueden puede tienen tiene se es hacen aceptan debo necesito on il je peut faut " +
+		"gibts brauche brauch muss darf kann kostet")
+	asksVerb = wordSet("is are was were do does did can could will would should may have has am shall isnt arent dont doesnt cant didnt wont " +
+		"ist sind gibt habt haben hat kann koennen koennt muss muessen darf duerfen soll sollen braucht brauche kostet bekomme bekommt wird werden gilt geht macht nimmt nehmen")
+	asksSubject = wordSet("i you we they he she it there the my your this that these those a an our any anyone somebody people all " +
+		"ich man es sie er wir ihr die der das mein meine meinen du den eine ein euch bei")
+	requests = wordSet("tell show explain list help find send book reset cancel change connect transfer call translate write remind describe compare open check track order reserve delete remove update add create " +
+		"sag sagen zeig zeigen erklaer erklaeren erklaere hilf helfen schick schicken storniere stornieren buche " +
+		"dis dites montre montrez explique expliquez aide aidez envoie envoyez annule annulez " +
+		"dime digame muestra muestrame explica explicame ayuda ayudame envia cancela")
+	requestObject = wordSet("me my us our the a an this that all him her how mir uns sie meine meinen mein die den das moi nous le la les mon ma mes el los mi mis un una")
+	asksPhrases   = []string{"est ce que", "qu est ce", "y a t il", "peut on", "puis je", "avez vous", "pouvez vous", "faut il", "est il", "c est quoi", "dois je", "ai je",
+		"por que", "se puede", "hay que", "i want to know", "i need to know", "id like to know", "i would like to know", "i wonder", "do you know", "can you tell me", "could you tell me", "i want to ask", "let me ask", "question about", "i have a question", "i have a problem", "i need help", "help with", "wuesste gern", "ich wollte fragen", "ich moechte wissen", "ich habe eine frage", "je voudrais savoir", "j aimerais savoir", "quisiera saber", "me gustaria saber", "quiero saber"}
+	asksZh = []string{"什 么", "怎 么", "怎 样", "如 何", "哪 里", "哪 儿", "哪 个", "谁", "为 什", "多 少", "几 点", "几 天", "几 号", "多 久", "多 远", "吗", "能 不 能", "可 不 可", "有 没 有", "请 问", "告 诉 我", "帮 我"}
+	asksHi = wordSet("क्या कैसे कब कहां कौन कौनसा क्यों कितना कितनी कितने किसे किसको बताइए बताओ बताएं दिखाइए")
+
+	// troubles are how a complaint about something else sounds.
+	troubles = []string{"doesnt work", "does not work", "isnt working", "not working", "wont work", "stopped working", "is broken", "cant log in", "cannot log in", "cant login", "cant connect", "wont open", "wont start", "wont load", "has not arrived", "hasnt arrived", "never arrived", "funktioniert nicht", "geht nicht", "ist kaputt", "ne marche pas", "ne fonctionne pas", "no funciona", "不 能 用", "坏 了", "打 不 开", "काम नहीं कर"}
+)
+
+// leadIn are the words before a question that do not change that it is one.
+var leadIn = wordSet("and also but actually hey hi hello ok okay so now oh well btw wait please excuse sorry first quick und aber hallo ach moment uebrigens sag mal entschuldigung et mais bonjour au fait dites alors y pero hola oye bueno cierto 那 另 外 对 了 वैसे और अच्छा लेकिन")
+
+// asksWhole says whether a part has the form of a whole question or request,
+// whatever it is about.
+func asksWhole(p part, lang string) bool {
+	ws := forms(p.words)
+	text := " " + strings.Join(ws, " ") + " "
+	for _, a := range asksPhrases {
+		if strings.Contains(text, " "+a+" ") {
+			return true
+		}
+	}
+	if lang == "zh" || strings.ContainsFunc(p.String(), isHan) {
+		for _, a := range asksZh {
+			if strings.Contains(text, a) {
+				return true
+			}
+		}
+	}
+	if slices.ContainsFunc(ws, func(w string) bool { return asksHi[w] }) {
+		return true
+	}
+	for len(ws) > 0 && leadIn[ws[0]] {
+		ws = ws[1:]
+	}
+	if strings.HasPrefix(strings.Join(ws, " "), "by the way ") {
+		ws = ws[3:]
+	}
+	if len(ws) < 2 {
+		return false
+	}
+	first, second := ws[0], ws[1]
+	switch {
+	case first == "what" && (second == "i" || second == "we") && !p.asks:
+		return false // "what I meant is"
+	case (first == "who" || first == "which" || first == "qui" || first == "was" || first == "wer") && len(ws) < 3:
+		return p.asks && first != "which"
+	case first == "was" && asksSubject[second] && lang == "en": // "was it", "was the"
+		return p.asks
+	case asksFirst[first]:
+		return true
+	case (first == "when" || first == "where") && asksVerb[second]:
+		return true
+	case asksIfMarked[first]:
+		if p.asks {
+			return true
+		}
+	}
+	if asksVerb[first] && (asksSubject[second] || p.asks) && len(ws) >= 3 {
+		return true
+	}
+	return requests[first] && requestObject[second] && len(ws) >= 3
+}
+
+func isHan(r rune) bool { return r >= 0x4E00 && r <= 0x9FFF || r >= 0x3400 && r <= 0x4DBF }
+
+// asksAnew says whether a part asks something else: it has the form of a whole
+// question or request, and it is about something that neither the pending
+// question nor its clarification speaks of.
+func (f *folder) asksAnew(p part) bool {
+	foreign, known := f.foreign(p.words)
+	n := len(foreign)
+	if n > 0 && isHan([]rune(foreign[0])[0]) {
+		n /= 2 // two characters make a word
+	}
+	if n == 0 {
+		return false
+	}
+	ws := forms(p.words)
+	for len(ws) > 0 && leadIn[ws[0]] {
+		ws = ws[1:]
+	}
+	if len(ws) > 2 && confirms(ws) {
+		return false // "is it the pro plan?"
+	}
+	if asksWhole(p, f.lang) {
+		return true
+	}
+	open := len(f.opts) == 0
+	text := " " + strings.Join(ws, " ") + " "
+	if !open && known == 0 {
+		for _, t := range troubles {
+			if strings.Contains(text, t) {
+				return true
+			}
+		}
+		if len(ws) > 4 && (ws[0] == "i" || ws[0] == "id") {
+			for i, w := range ws[1:min(5, len(ws))] {
+				if w == "to" && requests[ws[i+2]] {
+					return true // "I want to cancel my order"
+				}
+			}
+		}
+	}
+	if p.asks && known == 0 && n >= 2 && len(ws) >= 2 && !fragmentFirst[ws[0]] {
+		return !open || len(ws) >= 4
+	}
+	return false
+}
+
+// fragmentFirst begins a detail that is put as a question: "the one for
+// students?"
+var fragmentFirst = wordSet("the a an my our your for in on at with from or and of by to as this that these those maybe only der die das den fuer im in am mit von oder und ein eine mein le la les l un une pour dans avec de ou et celui celle el la los las un una para en con de o y 的 那 这")
+
+// confirms says whether words ask "is it X?", which answers rather than asks.
+func confirms(ws []string) bool {
+	switch ws[0] {
+	case "is", "was", "are", "were", "would", "isnt", "arent":
+		if !slices.Contains([]string{"it", "that", "this", "they", "those", "these"}, ws[1]) {
+			return false
+		}
+		return slices.Contains([]string{"the", "a", "an", "my", "your", "our", "for", "from", "in", "on", "with", "be", "one", "about", "under", "called", "not"}, ws[2])
+	case "ist", "war", "sind", "waere":
+		return slices.Contains([]string{"es", "das", "dies", "die"}, ws[1]) && slices.Contains([]string{"der", "die", "das", "ein", "eine", "fuer", "im", "mit", "von", "den"}, ws[2])
+	case "do", "did", "does":
+		return ws[1] == "you" && ws[2] == "mean"
+	case "meinst", "meinen":
+		return true
+	case "c", "est":
+		return slices.Contains([]string{"le", "la", "l", "un", "une", "les", "ce", "c"}, ws[2])
+	case "es":
+		return slices.Contains([]string{"el", "la", "un", "una", "los", "las"}, ws[1])
+	}
+	return false
+}

@@ -1,0 +1,579 @@
+package conversation
+
+import (
+	"slices"
+	"strings"
+)
+
+// act is what one part of a reply does.
+type act int
+
+const (
+	actFiller  act = iota // nothing: politeness, hesitation
+	actDetail             // tells something in the user's own words
+	actChoose             // chooses options
+	actExclude            // rules options out
+	actBetween            // leaves two options open
+	actSelect             // names a place in the list that is not there
+	actAll
+	actNone
+	actYes
+	actNo
+	actDontKnow
+	actJustAnswer
+	actExplain
+	actCancel
+	actQuestion // asks something else
+)
+
+// part is a piece of a reply between two marks of punctuation.
+type part struct {
+	words  []word
+	text   string // the reply that the words stand in
+	asks   bool   // a question mark follows
+	marked bool   // written as a place in a list: "#2", "2.", "B)"
+}
+
+func (p part) String() string {
+	if len(p.words) == 0 {
+		return ""
+	}
+	return p.text[p.words[0].start:p.words[len(p.words)-1].end]
+}
+
+func (p part) with(ws []word) part { p.words = ws; return p }
+
+// reading is what a part was found to do.
+type reading struct {
+	act     act
+	options []int
+	extra   []string
+	rule    string
+}
+
+// parts splits the reply at punctuation and before words such as "but".
+func (f *folder) parts() []part {
+	l := lexicon()
+	ws := words(f.reply)
+	var ps []part
+	from := 0
+	end := func(to int, gap string) {
+		if to > from {
+			p := part{words: ws[from:to], text: f.reply, asks: strings.ContainsAny(gap, "?？")}
+			if to-from == 1 || to-from == 2 && numberWords[ws[from].plain] {
+				w := ws[to-1]
+				after := strings.TrimSpace(f.reply[w.end:min(len(f.reply), w.end+1)])
+				before := f.reply[max(0, ws[from].start-1):ws[from].start]
+				p.marked = before == "#" || before == "(" || after == ")" || after == "."
+			}
+			ps = append(ps, p)
+			from = to
+		}
+	}
+	for i := range ws {
+		if i > 0 {
+			gap := f.reply[ws[i-1].end:ws[i].start]
+			if strings.ContainsAny(gap, ",;.!?…—–:/|()，。；：！？、।（）") || strings.Contains(gap, " - ") {
+				end(i, gap)
+			} else {
+				for n := 1; n <= 3 && i+n < len(ws); n++ {
+					if l.splits[strings.Join(forms(ws[i:i+n]), " ")] {
+						end(i, gap)
+						break
+					}
+				}
+			}
+		}
+	}
+	if len(ws) > 0 {
+		end(len(ws), f.reply[ws[len(ws)-1].end:])
+	}
+	return ps
+}
+
+// read finds what one part does: the first rule that fits.
+func (f *folder) read(p part) reading {
+	if i := f.exact(p.String()); i >= 0 {
+		return reading{act: actChoose, options: []int{i}, rule: "text"}
+	}
+	l := lexicon()
+	core := p
+	for {
+		if r, ok := f.phrase(core); ok {
+			return r
+		}
+		shorter := strip(core, l.fillers)
+		if len(shorter.words) == len(core.words) {
+			break
+		}
+		core = shorter
+		if len(core.words) == 0 {
+			return reading{act: actFiller}
+		}
+		if i := f.exact(core.String()); i >= 0 {
+			return reading{act: actChoose, options: []int{i}, rule: "text"}
+		}
+	}
+	if r, ok := f.prefixed(p, core); ok {
+		return r
+	}
+	if r, ok := f.meaning(p); ok {
+		return r
+	}
+	if r, ok := f.negated(p); ok {
+		return r
+	}
+	if w := core.words[0].plain; len(core.words) > 1 && (l.whole[w] == actYes || l.whole[w] == actNo) {
+		r := f.read(core.with(core.words[1:])) // "yes the van", "no the van"
+		if r.act != actFiller {
+			return r
+		}
+	}
+	if r, ok := f.byPlace(core); ok {
+		return r
+	}
+	if r, ok := f.byComparison(core); ok {
+		return r
+	}
+	if f.asksAnew(p) {
+		return reading{act: actQuestion, rule: "question"}
+	}
+	if r, ok := f.byText(core); ok {
+		return r
+	}
+	d := strip2(p, l.frames)
+	if len(d.words) == 0 {
+		return reading{act: actFiller}
+	}
+	return reading{act: actDetail, extra: []string{d.String()}, rule: "detail"}
+}
+
+// phrase knows a part that is a set phrase as a whole.
+func (f *folder) phrase(p part) (reading, bool) {
+	a, ok := lexicon().whole[strings.Join(forms(p.words), " ")]
+	if !ok {
+		return reading{}, false
+	}
+	switch a {
+	case actYes, actNo, actExplain:
+	default:
+		// "standard" is an option's word before it is "whatever you think".
+		if got, tie := f.match(p.words); len(got) == 1 && !tie {
+			return reading{act: actChoose, options: got, rule: "text"}, true
+		}
+	}
+	return reading{act: a, rule: "phrase"}, true
+}
+
+// prefixed knows a part by how it begins.
+func (f *folder) prefixed(p, core part) (reading, bool) {
+	for _, try := range []part{p, strip(p, lexicon().frames), core} {
+		ws := forms(try.words)
+		for _, pre := range lexicon().prefixes {
+			if len(pre.words) >= len(ws) || !slices.Equal(ws[:len(pre.words)], pre.words) {
+				continue
+			}
+			rest := try.with(try.words[len(pre.words):])
+			switch pre.act {
+			case actExplain:
+				foreign, known := f.foreign(rest.words)
+				if len(foreign) >= 2 && known == 0 {
+					return reading{}, false
+				}
+				got, _ := f.match(rest.words)
+				return reading{act: actExplain, options: got, rule: "explain"}, true
+			case actJustAnswer:
+				core := strip(rest, lexicon().fillers)
+				if r, ok := f.byPlace(core); ok && len(core.words) > 0 {
+					return r, true
+				}
+				if r, ok := f.byText(core); ok {
+					return r, true
+				}
+				if r, ok := f.phrase(core); ok && r.act == actAll {
+					return r, true
+				}
+			}
+			return reading{act: pre.act, rule: "phrase"}, true
+		}
+	}
+	return reading{}, false
+}
+
+// meaning knows "what is X?" where X is of the clarification itself.
+func (f *folder) meaning(p part) (reading, bool) {
+	ws := forms(strip(p, lexicon().frames).words)
+	if len(ws) < 2 {
+		return reading{}, false
+	}
+	text := " " + strings.Join(ws, " ") + " "
+	form := false
+	for _, pre := range []string{"what is ", "whats ", "what are ", "what does ", "what do ", "what counts as ", "which is ", "which one is ", "which of ", "which one ", "was ist ", "was sind ", "was heisst ", "was bedeutet ", "was bedeuten ", "c est quoi ", "qu est ce que c est ", "qu est ce qu ", "que veut dire ", "que signifie ", "que es ", "que son ", "que significa ", "que quiere decir ", "welche ist ", "welches ist "} {
+		form = form || strings.HasPrefix(text, " "+pre)
+	}
+	for _, in := range []string{"是 什 么", "什 么 意 思", "什 么 是", "什 么 叫", " का मतलब", " क्या है", " क्या होता", " क्या होती", " veut dire quoi"} {
+		form = form || strings.Contains(text, in)
+	}
+	if !form {
+		return reading{}, false
+	}
+	var rest []word
+	for _, w := range p.words {
+		switch w.plain {
+		case "exactly", "mean", "means", "called", "genau", "exactement", "exactamente", "意", "思", "मतलब", "counts", "bedeutet", "heisst", "veut", "dire", "significa", "signifie":
+		default:
+			rest = append(rest, w)
+		}
+	}
+	foreign, _ := f.foreign(rest)
+	if len(foreign) > 0 {
+		return reading{}, false
+	}
+	got, _ := f.match(rest)
+	about := len(got) > 0
+	for _, u := range f.p.Unclear {
+		for _, w := range content(plains(u)) {
+			about = about || slices.Contains(forms(rest), w)
+		}
+	}
+	if !about && len(f.opts) > 0 {
+		for _, w := range content(forms(rest)) {
+			about = about || !f.inQuestion(w)
+		}
+	}
+	if !about {
+		return reading{}, false
+	}
+	return reading{act: actExplain, options: got, rule: "explain"}, true
+}
+
+// negated knows "not the first one", "all but the van".
+func (f *folder) negated(p part) (reading, bool) {
+	if len(f.opts) == 0 {
+		return reading{}, false
+	}
+	l := lexicon()
+	core := strip(p, l.frames)
+	ws := forms(core.words)
+	var rest part
+	for _, n := range l.negation {
+		if len(ws) > len(n) && slices.Equal(ws[:len(n)], n) {
+			rest = core.with(core.words[len(n):])
+			break
+		}
+		if f.lang == "hi" && len(ws) > len(n) && slices.Equal(ws[len(ws)-len(n):], n) {
+			rest = core.with(core.words[:len(ws)-len(n)])
+			break
+		}
+	}
+	if len(rest.words) == 0 {
+		return reading{}, false
+	}
+	rest = strip(rest, l.fillers)
+	if len(rest.words) == 0 {
+		return reading{}, false
+	}
+	r, ok := f.byPlace(rest)
+	if !ok {
+		r, ok = f.byText(rest)
+	}
+	if !ok || r.act != actChoose && r.act != actBetween {
+		return reading{}, false
+	}
+	return reading{act: actExclude, options: r.options, rule: "negation"}, true
+}
+
+// byPlace knows "the second one", "b", "1 and 3".
+func (f *folder) byPlace(p part) (reading, bool) {
+	ws := forms(p.words)
+	n := len(f.opts)
+	if !p.marked && n > 0 { // a number that is an option's own is text: "10 days"
+		for i, w := range ws {
+			if isNumber(w) && f.hasNumber(w) && (i == 0 || !numberWords[ws[i-1]]) {
+				return reading{}, false
+			}
+		}
+	}
+	s, ok := selectByPlace(ws, n, p.marked)
+	if !ok {
+		return reading{}, false
+	}
+	in := slices.DeleteFunc(s.places, func(i int) bool { return i < 0 || i >= n })
+	if n == 0 {
+		if len(ws) == 1 && isNumber(ws[0]) || !slices.ContainsFunc(ws, func(w string) bool { return ordinals[w] != 0 }) {
+			return reading{}, false // a bare number is a detail
+		}
+		return reading{act: actSelect, rule: "ordinal"}, true
+	}
+	switch {
+	case len(in) == 0:
+		if len(ws) == 1 && isNumber(ws[0]) && !p.marked {
+			return reading{}, false // "12" to three options: a detail
+		}
+		return reading{act: actSelect, rule: "ordinal"}, true
+	case s.or && len(in) > 1:
+		return reading{act: actBetween, options: in, rule: "ordinal"}, true
+	}
+	return reading{act: actChoose, options: in, rule: "ordinal"}, true
+}
+
+// hasNumber says whether an option's text holds that number.
+func (f *folder) hasNumber(w string) bool {
+	for _, o := range f.opts {
+		for _, x := range strings.Fields(o.key) {
+			if isNumber(x) && likeness(w, x) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// byText knows an option by words of its text. What stands beside them is kept.
+func (f *folder) byText(p part) (reading, bool) {
+	if len(f.opts) == 0 || len(p.words) == 0 {
+		return reading{}, false
+	}
+	if r, ok := f.listed(p); ok {
+		return r, true
+	}
+	got, tie := f.match(p.words)
+	if len(got) == 0 {
+		return reading{}, false
+	}
+	foreign, known := f.foreign(p.words)
+	if len(foreign) > 3 && len(foreign) > known {
+		return reading{}, false
+	}
+	if tie {
+		return reading{act: actBetween, options: got, rule: "text"}, true
+	}
+	return reading{act: actChoose, options: got, extra: f.beside(p, got[0]), rule: "text"}, true
+}
+
+// listed knows "the compact and the van": each side names one option.
+func (f *folder) listed(p part) (reading, bool) {
+	var got []int
+	or, from, sides := false, 0, 0
+	side := func(to int) bool {
+		ws := strip(p.with(p.words[from:to]), lexicon().fillers).words
+		if len(ws) == 0 {
+			return true
+		}
+		sides++
+		is, tie := f.match(ws)
+		if i := f.exact(p.with(ws).String()); i >= 0 {
+			is, tie = []int{i}, false
+		}
+		if len(is) != 1 || tie {
+			return false
+		}
+		if !slices.Contains(got, is[0]) {
+			got = append(got, is[0])
+		}
+		return true
+	}
+	for i, w := range p.words {
+		if listWords[w.plain] || orWords[w.plain] {
+			or = or || orWords[w.plain]
+			if !side(i) {
+				return reading{}, false
+			}
+			from = i + 1
+		}
+	}
+	if from == 0 || !side(len(p.words)) || sides < 2 || len(got) < 2 {
+		return reading{}, false
+	}
+	if or {
+		return reading{act: actBetween, options: got, rule: "text"}, true
+	}
+	return reading{act: actChoose, options: got, rule: "text"}, true
+}
+
+// match gives the options whose words stand in ws: the one that fits best, or
+// those that fit alike.
+func (f *folder) match(ws []word) (is []int, tie bool) {
+	if len(f.opts) == 0 {
+		return nil, false
+	}
+	said := content(forms(ws))
+	if len(said) == 0 {
+		said = forms(ws) // an option may consist of small words alone
+	}
+	slices.Sort(said)
+	said = slices.Compact(said)
+	score := make([]float64, len(f.opts))
+	for _, s := range said {
+		like := make([]float64, len(f.opts))
+		top, all := 0.0, true
+		for i, o := range f.opts {
+			for _, w := range o.content {
+				like[i] = max(like[i], likeness(s, w))
+			}
+			top = max(top, like[i])
+		}
+		for _, l := range like {
+			all = all && l == top
+		}
+		if top < 0.6 || all && len(f.opts) > 1 {
+			continue
+		}
+		for i, l := range like {
+			if l == top {
+				score[i] += l
+			}
+		}
+	}
+	best := 0.0
+	for _, s := range score {
+		best = max(best, s)
+	}
+	if best == 0 {
+		return nil, false
+	}
+	for i, s := range score {
+		if s > best-0.05 {
+			is = append(is, i)
+		}
+	}
+	if len(is) > 1 { // "full service" is said whole, "full service plus" is not
+		if whole := slices.DeleteFunc(slices.Clone(is), func(i int) bool { return !covers(said, f.opts[i].content) }); len(whole) == 1 {
+			return whole, false
+		}
+	}
+	return is, len(is) > 1
+}
+
+func covers(said, option []string) bool {
+	for _, w := range option {
+		if !slices.ContainsFunc(said, func(s string) bool { return likeness(s, w) >= 0.7 }) {
+			return false
+		}
+	}
+	return true
+}
+
+// beside gives what a part says besides naming option i: the words that follow
+// the option's, or the whole part if more than one word is new.
+func (f *folder) beside(p part, i int) []string {
+	last := -1
+	for j, w := range p.words {
+		if slices.ContainsFunc(f.opts[i].content, func(o string) bool { return likeness(w.plain, o) >= 0.6 }) {
+			last = j
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	if foreign, _ := f.foreign(p.words[:last]); len(foreign) >= 2 {
+		return []string{strip2(p, lexicon().frames).String()}
+	}
+	rest := strip2(p.with(p.words[last+1:]), lexicon().frames)
+	for len(rest.words) > 0 {
+		w := rest.words[0].plain
+		if listWords[w] || w == "one" || w == "ones" || w == "plan" {
+			rest = rest.with(rest.words[1:])
+			continue
+		}
+		break
+	}
+	foreign, _ := f.foreign(rest.words)
+	if len(foreign) == 0 && !slices.ContainsFunc(rest.words, func(w word) bool { return isNumber(w.plain) }) {
+		return nil
+	}
+	return []string{rest.String()}
+}
+
+// foreign gives the content words of ws that neither the question nor its
+// clarification holds, numbers aside, and how many it does hold.
+func (f *folder) foreign(ws []word) (foreign []string, known int) {
+	for _, w := range content(forms(ws)) {
+		if isNumber(w) {
+			continue
+		}
+		if slices.ContainsFunc(f.vocab, func(v string) bool { return likeness(w, v) >= 0.7 }) {
+			known++
+			continue
+		}
+		foreign = append(foreign, w)
+	}
+	return foreign, known
+}
+
+func (f *folder) inQuestion(w string) bool {
+	return slices.ContainsFunc(plains(f.p.Question), func(v string) bool { return likeness(w, v) >= 0.7 })
+}
+
+// strip takes one of the longest set of words off each end.
+func strip(p part, set map[string]bool) part {
+	ws := p.words
+	for n := min(6, len(ws)); n > 0; n-- {
+		if set[strings.Join(forms(ws[:n]), " ")] {
+			ws = ws[n:]
+			return p.with(ws)
+		}
+	}
+	for n := min(6, len(ws)); n > 0; n-- {
+		if set[strings.Join(forms(ws[len(ws)-n:]), " ")] {
+			return p.with(ws[:len(ws)-n])
+		}
+	}
+	return p
+}
+
+// strip2 strips until nothing is left to strip.
+func strip2(p part, set map[string]bool) part {
+	for {
+		s := strip(p, set)
+		if len(s.words) == len(p.words) {
+			return p
+		}
+		p = s
+	}
+}
+
+// redirect knows a reply that announces another question: "different
+// question: ...".
+func (f *folder) redirect() string {
+	for _, p := range f.parts() {
+		ws := forms(strip2(p, lexicon().frames).words)
+		for _, t := range lexicon().topics {
+			if len(ws) >= len(t) && slices.Equal(ws[:len(t)], t) && len(words(f.reply)) > len(t)+1 {
+				return "another topic"
+			}
+		}
+	}
+	return ""
+}
+
+// restated says whether the reply asks the pending question again, whole, with
+// more in it.
+func (f *folder) restated() bool {
+	ws := words(f.reply)
+	p := part{words: ws, text: f.reply, asks: strings.ContainsAny(f.reply, "?？")}
+	asked := content(plains(f.p.Question))
+	if len(asked) == 0 || !asksWhole(p, f.lang) {
+		return false
+	}
+	said := content(forms(ws))
+	for _, a := range asked {
+		if !slices.ContainsFunc(said, func(s string) bool { return likeness(s, a) >= 0.85 }) {
+			return false
+		}
+	}
+	for _, s := range said {
+		if !f.inQuestion(s) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *folder) restatement() Folded {
+	r := Folded{Kind: ReplyDetail, Question: f.whole, Rule: "restated"}
+	if got, tie := f.match(words(f.reply)); len(got) == 1 && !tie {
+		r.Kind, r.Chosen = ReplyChoice, f.pick(got)
+	}
+	return r
+}

@@ -1,0 +1,466 @@
+// Package storetest is the suite that every implementation of
+// conversation.Store passes.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/askback/askback/conversation"
+)
+
+// Run runs the suite. open gives a store that holds nothing and waits that long
+// for a running turn; the suite closes it.
+func Run(t *testing.T, open func(t *testing.T, wait time.Duration) conversation.Store) {
+	for name, test := range map[string]func(*testing.T, conversation.Store){
+		"turns are kept whole":            testKept,
+		"release leaves all as it was":    testRelease,
+		"turns are never rewritten":       testRewritten,
+		"a claim is exclusive":            testExclusive,
+		"a waiting claim gives up":        testGivesUp,
+		"a lost claim commits nothing":    testLost,
+		"a hundred turns at once":         testHundred,
+		"pending and asked":               testPending,
+		"odd ids":                         testIDs,
+		"odd texts":                       testTexts,
+		"list and delete":                 testList,
+		"the caller's copies are its own": testCopies,
+		"after close":                     testClosed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, 5*time.Second)
+			defer s.Close()
+			test(t, s)
+		})
+	}
+	t.Run("busy after the wait", func(t *testing.T) {
+		s := open(t, 50*time.Millisecond)
+		defer s.Close()
+		testBusy(t, s)
+	})
+}
+
+// Say commits one turn and gives the conversation after it.
+func Say(ctx context.Context, s conversation.Store, id, text string) (*conversation.Conversation, error) {
+	claim, err := s.Begin(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer claim.Release()
+	c := claim.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{
+		Number: len(c.Turns) + 1, Text: text, Question: text, Kind: conversation.KindAnswer, Reply: "re: " + text,
+	})
+	return c, claim.Commit(ctx, c)
+}
+
+func say(t *testing.T, s conversation.Store, id, text string) *conversation.Conversation {
+	t.Helper()
+	c, err := Say(t.Context(), s, id, text)
+	if err != nil {
+		t.Fatalf("saying %.60q in %q: %v", text, id, err)
+	}
+	return c
+}
+
+func load(t *testing.T, s conversation.Store, id string) *conversation.Conversation {
+	t.Helper()
+	c, err := s.Load(t.Context(), id)
+	if err != nil {
+		t.Fatalf("loading %q: %v", id, err)
+	}
+	return c
+}
+
+func begin(t *testing.T, s conversation.Store, id string) conversation.Claim {
+	t.Helper()
+	c, err := s.Begin(t.Context(), id)
+	if err != nil {
+		t.Fatalf("claiming %q: %v", id, err)
+	}
+	return c
+}
+
+func texts(c *conversation.Conversation) string {
+	var s []string
+	for _, t := range c.Turns {
+		s = append(s, fmt.Sprintf("%d %s", t.Number, t.Text))
+	}
+	return strings.Join(s, "|")
+}
+
+func testKept(t *testing.T, s conversation.Store) {
+	if _, err := s.Load(t.Context(), "a"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Fatalf("loading an unknown conversation: %v, want ErrNotFound", err)
+	}
+	claim := begin(t, s, "a")
+	c := claim.Conversation()
+	if c.ID != "a" || len(c.Turns) != 0 || c.Pending != nil {
+		t.Fatalf("a new conversation is %+v", c)
+	}
+	at := time.Date(2026, 3, 4, 5, 6, 7, 890, time.FixedZone("east", 3600))
+	want := conversation.Turn{
+		Number: 1, At: at, Text: "what is it?", Question: "what is the deposit?", Kind: conversation.KindAnswer,
+		Reply: "500 EUR <b>", Detail: json.RawMessage(`{"score": 0.5, "tags": ["a<b"]}`),
+	}
+	c.Turns = append(c.Turns, want)
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now().Add(-time.Minute)
+	say(t, s, "a", "and then?")
+	got := load(t, s, "a")
+	if texts(got) != "1 what is it?|2 and then?" {
+		t.Fatalf("turns %s", texts(got))
+	}
+	one := got.Turns[0]
+	if !one.At.Equal(at) || one.At.Location() != time.UTC {
+		t.Errorf("time %v, want %v in UTC", one.At, at)
+	}
+	if one.Question != want.Question || one.Kind != want.Kind || one.Reply != want.Reply {
+		t.Errorf("turn %+v, want %+v", one, want)
+	}
+	var detail struct {
+		Score float64
+		Tags  []string
+	}
+	if err := json.Unmarshal(one.Detail, &detail); err != nil || detail.Score != 0.5 || !slices.Equal(detail.Tags, []string{"a<b"}) {
+		t.Errorf("detail %s (%v)", one.Detail, err)
+	}
+	if at := got.Turns[1].At; at.Before(before) || at.After(time.Now().Add(time.Minute)) {
+		t.Errorf("a turn without a time got %v", at)
+	}
+}
+
+func testRelease(t *testing.T, s conversation.Store) {
+	claim := begin(t, s, "a")
+	claim.Conversation().Turns = append(claim.Conversation().Turns, conversation.Turn{Number: 1, Text: "lost"})
+	claim.Release()
+	if _, err := s.Load(t.Context(), "a"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Fatalf("a released claim left a conversation behind: %v", err)
+	}
+	say(t, s, "a", "one")
+	claim = begin(t, s, "a")
+	c := claim.Conversation()
+	c.Turns[0].Text = "changed"
+	c.Pending = &conversation.Pending{ID: "p"}
+	claim.Release()
+	claim.Release()
+	if got := load(t, s, "a"); texts(got) != "1 one" || got.Pending != nil {
+		t.Fatalf("after a release: %s, pending %v", texts(got), got.Pending)
+	}
+	claim = begin(t, s, "a") // Release after Commit does nothing, to the next claim too
+	c = claim.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{Number: 2, Text: "two"})
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	next := begin(t, s, "a")
+	claim.Release()
+	c = next.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{Number: 3, Text: "three"})
+	if err := next.Commit(t.Context(), c); err != nil {
+		t.Fatalf("a release after its commit ended the next claim: %v", err)
+	}
+}
+
+func testRewritten(t *testing.T, s conversation.Store) {
+	say(t, s, "a", "one")
+	say(t, s, "a", "two")
+	turn := func(n int, text string) conversation.Turn { return conversation.Turn{Number: n, Text: text} }
+	for name, change := range map[string]func(*conversation.Conversation){
+		"text changed":     func(c *conversation.Conversation) { c.Turns[0].Text = "uno" },
+		"reply changed":    func(c *conversation.Conversation) { c.Turns[1].Reply = "" },
+		"detail added":     func(c *conversation.Conversation) { c.Turns[1].Detail = json.RawMessage(`1`) },
+		"time changed":     func(c *conversation.Conversation) { c.Turns[0].At = c.Turns[0].At.Add(time.Nanosecond) },
+		"turn removed":     func(c *conversation.Conversation) { c.Turns = c.Turns[:1] },
+		"first removed":    func(c *conversation.Conversation) { c.Turns = c.Turns[1:] },
+		"number twice":     func(c *conversation.Conversation) { c.Turns = append(c.Turns, turn(2, "x")) },
+		"number left out":  func(c *conversation.Conversation) { c.Turns = append(c.Turns, turn(4, "x")) },
+		"number not given": func(c *conversation.Conversation) { c.Turns = append(c.Turns, turn(0, "x")) },
+		"another id":       func(c *conversation.Conversation) { c.ID = "b" },
+		"detail no JSON": func(c *conversation.Conversation) {
+			c.Turns = append(c.Turns, conversation.Turn{Number: 3, Detail: json.RawMessage(`{`)})
+		},
+	} {
+		claim := begin(t, s, "a")
+		c := claim.Conversation()
+		change(c)
+		if err := claim.Commit(t.Context(), c); err == nil {
+			t.Errorf("%s: committed", name)
+		}
+		claim.Release()
+		if got := load(t, s, "a"); texts(got) != "1 one|2 two" {
+			t.Errorf("%s: left %s", name, texts(got))
+		}
+	}
+	if _, err := s.Load(t.Context(), "b"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("conversation b: %v, want ErrNotFound", err)
+	}
+	say(t, s, "a", "three") // none of that left a claim behind
+}
+
+func testExclusive(t *testing.T, s conversation.Store) {
+	claim := begin(t, s, "a")
+	defer claim.Release()
+	say(t, s, "b", "another conversation is free")
+	done := make(chan error, 1)
+	go func() {
+		_, err := Say(t.Context(), s, "a", "second")
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("two claims on one conversation at once (%v)", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	c := claim.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{Number: 1, Text: "first"})
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(load(t, s, "a")); got != "1 first|2 second" {
+		t.Fatalf("turns %s", got)
+	}
+}
+
+func testBusy(t *testing.T, s conversation.Store) {
+	claim := begin(t, s, "a")
+	start := time.Now()
+	_, err := s.Begin(t.Context(), "a")
+	if !errors.Is(err, conversation.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiting longer than the store waits: %v, want ErrBusy and no context error", err)
+	}
+	if took := time.Since(start); took < 45*time.Millisecond || took > 3*time.Second {
+		t.Errorf("gave up after %v, want about 50 ms", took)
+	}
+	claim.Release()
+	say(t, s, "a", "free again")
+}
+
+func testGivesUp(t *testing.T, s conversation.Store) {
+	claim := begin(t, s, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(30*time.Millisecond, cancel)
+	_, err := s.Begin(ctx, "a")
+	if !errors.Is(err, conversation.ErrBusy) || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled while waiting: %v, want ErrBusy and context.Canceled", err)
+	}
+	claim.Release()
+	say(t, s, "a", "free again")
+
+	claim = begin(t, s, "a")
+	c := claim.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{Number: 2, Text: "too late"})
+	if err := claim.Commit(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("committing with a cancelled context: %v, want context.Canceled", err)
+	}
+	claim.Release()
+	if got := texts(load(t, s, "a")); got != "1 free again" {
+		t.Errorf("turns %s", got)
+	}
+}
+
+func testLost(t *testing.T, s conversation.Store) {
+	add := func(c *conversation.Conversation) *conversation.Conversation {
+		c.Turns = append(c.Turns, conversation.Turn{Number: len(c.Turns) + 1, Text: "late"})
+		return c
+	}
+	claim := begin(t, s, "a")
+	claim.Release()
+	if err := claim.Commit(t.Context(), add(claim.Conversation())); !errors.Is(err, conversation.ErrLost) {
+		t.Errorf("commit after release: %v, want ErrLost", err)
+	}
+	say(t, s, "a", "one")
+	claim = begin(t, s, "a")
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim.Commit(t.Context(), add(claim.Conversation())); !errors.Is(err, conversation.ErrLost) {
+		t.Errorf("commit after the conversation was deleted: %v, want ErrLost", err)
+	}
+	claim.Release()
+	if _, err := s.Load(t.Context(), "a"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("a deleted conversation came back: %v", err)
+	}
+	claim = begin(t, s, "a")
+	c := add(claim.Conversation())
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim.Commit(t.Context(), c); !errors.Is(err, conversation.ErrLost) {
+		t.Errorf("a second commit: %v, want ErrLost", err)
+	}
+}
+
+func testHundred(t *testing.T, s conversation.Store) {
+	var wg sync.WaitGroup
+	for i := range 100 {
+		wg.Go(func() {
+			if _, err := Say(t.Context(), s, "a", fmt.Sprint("message ", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	c := load(t, s, "a")
+	if len(c.Turns) != 100 {
+		t.Fatalf("%d turns, want 100", len(c.Turns))
+	}
+	seen := map[string]bool{}
+	for i, turn := range c.Turns {
+		if turn.Number != i+1 {
+			t.Fatalf("turn %d is numbered %d", i+1, turn.Number)
+		}
+		seen[turn.Text] = true
+	}
+	if len(seen) != 100 {
+		t.Fatalf("%d different messages, want 100", len(seen))
+	}
+}
+
+func testPending(t *testing.T, s conversation.Store) {
+	p := conversation.Pending{
+		ID: "c1", Gate: "post", Question: "what is the deposit?", Text: "Car or van?", Unclear: []string{"it"}, Asked: 1,
+		Options: []conversation.Option{{ID: "1", Text: "car", Passages: []string{"p1", "p2"}}, {ID: "2", Text: "van"}},
+	}
+	claim := begin(t, s, "a")
+	c := claim.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{Number: 1, Text: "the deposit?", Kind: conversation.KindClarification, Reply: p.Text})
+	c.Pending, c.Asked = &p, []conversation.Pending{p}
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := json.Marshal(p)
+	got := load(t, s, "a")
+	if got.Pending == nil || len(got.Asked) != 1 {
+		t.Fatalf("pending %v, asked %v", got.Pending, got.Asked)
+	}
+	for _, q := range []conversation.Pending{*got.Pending, got.Asked[0]} {
+		if j, _ := json.Marshal(q); string(j) != string(want) {
+			t.Errorf("kept %s\nwant %s", j, want)
+		}
+	}
+	claim = begin(t, s, "a")
+	c = claim.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{Number: 2, Text: "van"})
+	c.Pending = nil
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if got := load(t, s, "a"); got.Pending != nil || len(got.Asked) != 1 {
+		t.Errorf("after the reply: pending %v, asked %v", got.Pending, got.Asked)
+	}
+}
+
+func testIDs(t *testing.T, s conversation.Store) {
+	good := []string{"a/b", "..", "a b", "' OR 1=1 --", "%", "Ünï", "ünï", "会話", "👍🏽", "\n\t", "A", strings.Repeat("x", 1000)}
+	for i, id := range good {
+		say(t, s, id, fmt.Sprint("in ", i))
+	}
+	for i, id := range good {
+		if got := texts(load(t, s, id)); got != fmt.Sprint("1 in ", i) {
+			t.Errorf("conversation %.40q holds %s", id, got)
+		}
+	}
+	for _, id := range []string{"", "a\x00b", "a\xffb", strings.Repeat("x", 2000)} {
+		if _, err := s.Begin(t.Context(), id); err == nil {
+			t.Errorf("id %.40q was taken", id)
+		}
+	}
+}
+
+func testTexts(t *testing.T, s conversation.Store) {
+	for i, c := range []struct{ text, want string }{
+		{"", ""},
+		{"a\x00b", "a\x00b"},
+		{"caf\xe9", "caf\uFFFD"},
+		{"\xed\xa0\x80", "\uFFFD"},
+		{"line\r\nline\u2028 \U0001F469\u200D\U0001F52C", "line\r\nline\u2028 \U0001F469\u200D\U0001F52C"},
+		{strings.Repeat("長い", 200_000), strings.Repeat("長い", 200_000)},
+	} {
+		id := fmt.Sprint("c", i)
+		say(t, s, id, c.text)
+		say(t, s, id, "the next turn")
+		got := load(t, s, id)
+		if len(got.Turns) != 2 || got.Turns[0].Text != c.want || got.Turns[0].Reply != "re: "+c.want {
+			t.Errorf("text %.40q was kept as %.40q", c.text, got.Turns[0].Text)
+		}
+	}
+}
+
+func testList(t *testing.T, s conversation.Store) {
+	list := func() string {
+		ids, err := s.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(ids, " ")
+	}
+	if got := list(); got != "" {
+		t.Fatalf("a new store lists %q", got)
+	}
+	for _, id := range []string{"a", "b", "c", "a"} {
+		say(t, s, id, "hello")
+	}
+	if got := list(); got != "a c b" {
+		t.Errorf("list %q, want the most recently changed first: a c b", got)
+	}
+	if err := s.Delete(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "c"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("deleting twice: %v, want ErrNotFound", err)
+	}
+	if got := list(); got != "a b" {
+		t.Errorf("list %q, want a b", got)
+	}
+	if c := say(t, s, "c", "anew"); len(c.Turns) != 1 {
+		t.Errorf("a deleted conversation begins with %d turns", len(c.Turns)-1)
+	}
+}
+
+func testCopies(t *testing.T, s conversation.Store) {
+	claim := begin(t, s, "a")
+	c := claim.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{Number: 1, Text: "one", Detail: json.RawMessage(`[1]`)})
+	c.Asked = []conversation.Pending{{ID: "p", Options: []conversation.Option{{ID: "1", Passages: []string{"x"}}}}}
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	spoil := func(c *conversation.Conversation) {
+		c.Turns[0].Text = "spoilt"
+		c.Turns[0].Detail[1] = '2'
+		c.Asked[0].Options[0].Passages[0] = "spoilt"
+	}
+	spoil(c)
+	spoil(load(t, s, "a"))
+	got := load(t, s, "a")
+	if got.Turns[0].Text != "one" || string(got.Turns[0].Detail) != "[1]" || got.Asked[0].Options[0].Passages[0] != "x" {
+		t.Errorf("changing a copy changed the store: %+v", got)
+	}
+}
+
+func testClosed(t *testing.T, s conversation.Store) {
+	claim := begin(t, s, "a")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	claim.Release()
+	if _, err := s.Begin(t.Context(), "a"); err == nil || errors.Is(err, conversation.ErrBusy) {
+		t.Errorf("claiming in a closed store: %v", err)
+	}
+	if _, err := s.Load(t.Context(), "a"); err == nil || errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("loading from a closed store: %v", err)
+	}
+}

@@ -1,0 +1,203 @@
+package conversation
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// word is one word of a text: its plain form, by which words are compared, and
+// where it stands. A Chinese or Japanese character is a word of its own.
+type word struct {
+	plain      string
+	start, end int // bytes of the text
+}
+
+// words splits text into words. Case, accents and width do not count in their
+// plain form; a number keeps its decimals and a time its colon.
+func words(text string) []word {
+	var ws []word
+	start := -1
+	flush := func(end int) {
+		if start < 0 {
+			return
+		}
+		if p := plain(text[start:end]); p != "" {
+			ws = append(ws, word{p, start, end})
+		}
+		start = -1
+	}
+	for i, r := range text {
+		switch {
+		case unicode.Is(unicode.Han, r):
+			flush(i)
+			ws = append(ws, word{string(r), i, i + utf8.RuneLen(r)})
+		case isWordRune(r):
+			if start < 0 {
+				start = i
+			}
+		case isApostrophe(r) && start >= 0:
+			if elided(text[start:i]) { // "l'option" is two words, "don't" is one
+				flush(i)
+			}
+		case (r == '.' || r == ',' || r == ':') && start >= 0 && isDigit(text, i-1) && isDigit(text, i+1):
+		default:
+			flush(i)
+		}
+	}
+	flush(len(text))
+	return ws
+}
+
+func isWordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r) && r != 0xFE0F && r != 0x20E3 || unicode.Is(unicode.Mc, r)
+}
+
+func isApostrophe(r rune) bool { return r == '\'' || r == '’' || r == '‘' || r == 'ʼ' }
+
+func isDigit(s string, i int) bool { return i >= 0 && i < len(s) && s[i] >= '0' && s[i] <= '9' }
+
+// elided says whether s stands before an apostrophe as a word of its own, as in
+// French. English "I'm" is one word.
+func elided(s string) bool {
+	switch strings.ToLower(s) {
+	case "l", "d", "c", "j", "n", "s", "m", "t", "qu", "jusqu", "lorsqu", "puisqu":
+		return true
+	}
+	return false
+}
+
+var umlauts = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
+
+// plain gives the form by which words are compared.
+func plain(s string) string {
+	var b strings.Builder
+	for _, r := range norm.NFKD.String(umlauts.Replace(norm.NFKC.String(strings.ToLower(s)))) {
+		switch {
+		case r >= 0x300 && r <= 0x36F, isApostrophe(r), r == '\u200c', r == '\u200d', r == '़':
+		case r == 'ß':
+			b.WriteString("ss")
+		case r == 'œ':
+			b.WriteString("oe")
+		case r == 'ँ':
+			b.WriteRune('ं')
+		default:
+			if r >= '०' && r <= '९' {
+				r = '0' + r - '०'
+			}
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// plains gives the plain forms of the words of a text.
+func plains(text string) []string { return forms(words(text)) }
+
+func forms(ws []word) []string {
+	s := make([]string, len(ws))
+	for i, w := range ws {
+		s[i] = w.plain
+	}
+	return s
+}
+
+// key gives a text in the form by which whole texts are compared.
+func key(text string) string { return strings.Join(plains(text), " ") }
+
+// likeness of two plain words: 1 the same, less for the same beginning or a
+// slip of the finger, 0 for different words.
+func likeness(a, b string) float64 {
+	if a == b {
+		return 1
+	}
+	if isNumber(a) || isNumber(b) {
+		if x, ok := number(a); ok {
+			if y, ok := number(b); ok && x == y {
+				return 0.95
+			}
+		}
+		return 0
+	}
+	la, lb := utf8.RuneCountInString(a), utf8.RuneCountInString(b)
+	if la > lb {
+		a, b, la, lb = b, a, lb, la
+	}
+	if la < 3 {
+		return 0
+	}
+	if strings.HasPrefix(b, a) {
+		switch {
+		case lb-la <= 2: // plural and other endings
+			return 0.9
+		case la >= 3 && lb >= 6:
+			return 0.8
+		}
+		return 0
+	}
+	if la >= 5 && stem(a) == stem(b) {
+		return 0.85
+	}
+	if la < 5 {
+		if la == 4 && lb == 4 && slips([]rune(a), []rune(b), 1) <= 1 && sameLetters(a, b) { // "vna", "wbe"
+			return 0.6
+		}
+		return 0
+	}
+	most := 1
+	if la >= 8 {
+		most = 2
+	}
+	if lb-la <= most && slips([]rune(a), []rune(b), most) <= most {
+		return 0.7
+	}
+	return 0
+}
+
+func sameLetters(a, b string) bool {
+	for _, r := range a {
+		if strings.Count(a, string(r)) != strings.Count(b, string(r)) {
+			return false
+		}
+	}
+	return true
+}
+
+// stem cuts the commonest endings; it only ever serves a comparison.
+func stem(s string) string {
+	for _, end := range []string{"ings", "ing", "ions", "ion", "ies", "ers", "er", "ed", "es", "en", "em", "e", "s", "y", "o", "a"} {
+		if c, ok := strings.CutSuffix(s, end); ok && utf8.RuneCountInString(c) >= 4 {
+			return c
+		}
+	}
+	return s
+}
+
+// slips counts the insertions, deletions, replacements and swaps of neighbours
+// that make a into b (optimal string alignment), giving up above most.
+func slips(a, b []rune, most int) int {
+	if len(a)-len(b) > most || len(b)-len(a) > most {
+		return most + 1
+	}
+	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range one {
+		one[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(one[j]+1, row[j-1]+1, one[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], two[j-2]+1)
+			}
+		}
+		two, one, row = one, row, two
+	}
+	return one[len(b)]
+}
