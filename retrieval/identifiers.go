@@ -25,7 +25,8 @@ type Identifier struct {
 	// Versions have none: what is said of 2.3.0 may well hold for 2.4.1.
 	Family string
 	// Sure is false if the form alone does not tell: "err 5172" is an identifier
-	// where ERR codes are known, "over 5172" is not.
+	// where ERR codes are known, "over 5172" is not. The number of such a pair
+	// follows as an identifier of its own if it may be one.
 	Sure bool
 }
 
@@ -62,10 +63,8 @@ func Identifiers(text string) []string {
 // ScanIdentifiers gives all that may be an identifier, in order, the unsure ones
 // included and repetitions kept.
 func ScanIdentifiers(text string) []Identifier {
-	if strings.IndexFunc(text, isDigit) < 0 && !strings.Contains(text, "_") {
-		if isASCII(text) {
-			return nil
-		}
+	if isASCII(text) && !strings.ContainsAny(text, "0123456789_") {
+		return nil
 	}
 	text = plainForm(text)
 	var found []Identifier
@@ -191,11 +190,12 @@ var (
 	version   = regexp.MustCompile(`^[0-9]+(\.[0-9]+){2,}$`)
 	vVersion  = regexp.MustCompile(`^[vV][0-9]+(\.[0-9]+)+(-?[A-Za-z]+\.?[0-9]*)?$`)
 	preRel    = regexp.MustCompile(`^[0-9]+(\.[0-9]+)+-?(rc|beta|alpha|RC|Beta|Alpha)[0-9]*$`)
-	dateLike  = regexp.MustCompile(`^([0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{2}|(19|20)[0-9]{2})|(19|20)[0-9]{2}[./-][0-9]{1,2}[./-][0-9]{1,2}|(19|20)[0-9]{2}(0[1-9]|1[0-2])[0-3][0-9])$`)
+	dateLike  = regexp.MustCompile(`^([0-9]{1,2}[/-][0-9]{1,2}[/-][0-9]{2}|(0[1-9]|[12][0-9]|3[01])\.(0[1-9]|1[0-2])\.[0-9]{2}|[0-9]{1,2}[./-][0-9]{1,2}[./-](19|20)[0-9]{2}|(19|20)[0-9]{2}[./-][0-9]{1,2}[./-][0-9]{1,2}|(19|20)[0-9]{2}(0[1-9]|1[0-2])[0-3][0-9])$`)
 	year      = regexp.MustCompile(`^(19|20)[0-9]{2}$`)
+	timeSpan  = regexp.MustCompile(`^[0-9]{1,2}([aApP][mM])?-[0-9]{1,2}([aApP][mM])?$`)
 	digitsAZ  = regexp.MustCompile(`^[0-9]{4,}-?[A-Z]{1,3}$`)
 	numberRef = map[string]bool{"order": true, "ticket": true, "invoice": true, "case": true, "reference": true, "ref": true, "part": true,
-		"article": true, "item": true, "serial": true, "sku": true, "number": true, "no": true, "id": true, "nr": true, "code": true}
+		"article": true, "item": true, "serial": true, "number": true, "no": true, "id": true, "nr": true, "code": true}
 	// Upper-case words before a number that is a quantity or a year.
 	notCode = map[string]bool{"USD": true, "EUR": true, "GBP": true, "CHF": true, "JPY": true, "INR": true, "CNY": true, "AUD": true, "CAD": true,
 		"SEK": true, "NOK": true, "DKK": true, "PLN": true, "CZK": true, "BRL": true, "MXN": true, "ZAR": true, "SGD": true, "HKD": true, "NZD": true,
@@ -222,7 +222,10 @@ func classify(t token, before string) (maybe, sure bool) {
 		return classifyNumber(s, digits, t.hash || numberRef[strings.ToLower(before)])
 	case isDigitByte(s[0]):
 		// 30-day, 10am and 250kg are quantities; 4711-A and 7f3e9a are names.
-		if digitsAZ.MatchString(s) || digits >= 2 && runs(s) >= 4 && !strings.Contains(s, "-") {
+		switch {
+		case timeSpan.MatchString(s):
+			return false, false
+		case digitsAZ.MatchString(s), digits >= 2 && runs(s) >= 4 && !strings.Contains(s, "-"), digits >= 3 && runs(s) >= 3 && upper == letters:
 			return true, true
 		}
 		return digits >= 3 && upper == letters && !isUnit(s), false
@@ -243,11 +246,13 @@ func classifyNumber(s string, digits int, named bool) (maybe, sure bool) {
 		if year.MatchString(s) {
 			return false, false
 		}
-		return digits >= 4, named && digits >= 3 || digits >= 6 && !strings.HasSuffix(s, "000")
+		sure = named && digits >= 3 || digits >= 6 && !strings.HasSuffix(s, "000")
+		return sure || digits >= 4, sure
 	case strings.Contains(s, "/"), len(groups) == 2 && (strings.Contains(s, ".") || isRange(groups[0], groups[1])):
 		return false, false
 	}
-	return digits >= 7, digits >= 7
+	sure = digits >= 7 || named && digits >= 4
+	return sure, sure
 }
 
 // isRange reports whether a-b is a span such as 10-12 or 2019-2020.
@@ -277,10 +282,8 @@ func pair(text string, word, number token) (Identifier, bool) {
 		return Identifier{}, false
 	}
 	_, _, upper := count(word.text)
-	sure := upper == len(word.text) && upper >= 2 && upper <= 6 && digits >= 3 && gap != ": " && !notCode[word.text] && !year.MatchString(number.text)
-	if !sure && (numberRef[strings.ToLower(word.text)] || number.hash) {
-		return Identifier{}, false // "order 48213" names 48213
-	}
+	sure := upper == len(word.text) && upper >= 2 && upper <= 6 && digits >= 3 && gap == " " && !notCode[word.text] &&
+		!numberRef[strings.ToLower(word.text)] && !year.MatchString(number.text)
 	return newIdentifier(word.text+" "+number.text, sure), true
 }
 

@@ -2,11 +2,15 @@ package retrieval
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -107,6 +111,46 @@ type Input struct {
 	Passages func() ([]Passage, error)
 }
 
+// Inputs makes inputs of documents: they are cut by Chunk with these options,
+// and their fingerprints cover what the document says and how it is cut. An
+// error is passed on, with the document's id if it has one.
+func Inputs(documents iter.Seq2[Document, error], o ChunkOptions) iter.Seq2[Input, error] {
+	return func(yield func(Input, error) bool) {
+		cut := cutting(o)
+		for d, err := range documents {
+			input := Input{Document: d.ID}
+			if err == nil {
+				h := sha256.New()
+				hashStrings(h, cut, d.Fingerprint())
+				input.Fingerprint = hex.EncodeToString(h.Sum(nil)[:16])
+				input.Passages = func() ([]Passage, error) { return Chunk(d, o), nil }
+			}
+			if !yield(input, err) {
+				return
+			}
+		}
+	}
+}
+
+// cutting tells by its effect how Chunk cuts with these options: it gives the
+// passages, as one text, of a document that has something of everything. So a
+// new token counter or a change of Chunk shows in the fingerprints.
+func cutting(o ChunkOptions) string {
+	d := Document{ID: "sample", Title: "Sample of everything"}
+	words := strings.Repeat("A sentence about unbelievably ordinary things, 25 in number. Ein Satz über Größe; 文字と文字。 ", 40)
+	for kind := Paragraph; kind <= Code; kind++ {
+		headings := []string{"First", strconv.Itoa(int(kind))}
+		d.Blocks = append(d.Blocks,
+			Block{Kind: kind, Headings: headings, Text: "a, b\n- c, d\n", Header: "head, er\n"},
+			Block{Kind: kind, Headings: headings, Text: words + strings.Repeat("\n- one | two", 200), Header: "head, er\n"})
+	}
+	var all strings.Builder
+	for _, p := range Chunk(d, o) {
+		fmt.Fprintf(&all, "%q\n", []string{p.ID, p.Title, p.Source, p.Text})
+	}
+	return all.String()
+}
+
 // Progress is how far a Sync has come.
 type Progress struct {
 	Done     int    // documents dealt with
@@ -146,7 +190,8 @@ type SyncReport struct {
 // Sync brings a store up to date with documents: those with a new fingerprint
 // replace what was stored of them, those with the same are left alone, and
 // those no longer there are deleted. A document that fails is skipped and
-// reported, and the rest goes on: an error in the sequence that comes with a
+// reported, and the rest goes on (a document without passages is none such; it
+// is stored empty): an error in the sequence that comes with a
 // document id, an error of Input.Passages, or an invalid passage. Sync itself
 // fails if the sequence gives an error without a document id, the store fails,
 // or ctx ends; nothing is deleted then, and all documents stored so far stay

@@ -342,6 +342,9 @@ func (x *Index) apply(ctx context.Context, changes []change) error {
 	if x.isClosed() {
 		return ErrClosed
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if x.disk == nil {
 		if err := x.check(changes); err != nil {
 			return err

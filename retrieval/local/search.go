@@ -90,9 +90,19 @@ func matches(metadata, filter map[string]string) bool {
 func (m *memory) wanted(texts []string) []retrieval.Identifier {
 	var wanted []retrieval.Identifier
 	for _, text := range texts {
+		pair := ""
 		for _, id := range retrieval.ScanIdentifiers(text) {
-			same := func(w retrieval.Identifier) bool { return w.Key == id.Key }
-			if (id.Sure || m.families[id.Family] != nil) && !slices.ContainsFunc(wanted, same) {
+			if pair != "" && strings.HasSuffix(pair, " "+id.Text) {
+				continue // the number of the one before
+			}
+			pair = ""
+			if !id.Sure && m.families[id.Family] == nil {
+				continue
+			}
+			if strings.Contains(id.Text, " ") {
+				pair = id.Text
+			}
+			if !slices.ContainsFunc(wanted, func(w retrieval.Identifier) bool { return w.Key == id.Key }) {
 				wanted = append(wanted, id)
 			}
 		}

@@ -87,11 +87,26 @@ func Vector(text string) []float32 {
 	}
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	for _, word := range fields {
-		h := fnv.New32a()
-		h.Write([]byte(word))
-		v[1+quoted+h.Sum32()%words] = 1
+		for _, part := range parts(word) {
+			h := fnv.New32a()
+			h.Write([]byte(part))
+			v[1+quoted+h.Sum32()%words] = 1
+		}
 	}
 	return v
+}
+
+// parts cuts what may be a script without word spaces into pairs of letters.
+func parts(word string) []string {
+	runes := []rune(word)
+	if len(runes) == len(word) || len(runes) < 2 {
+		return []string{word}
+	}
+	var pairs []string
+	for i := range len(runes) - 1 {
+		pairs = append(pairs, string(runes[i:i+2]))
+	}
+	return pairs
 }
 
 // Quote gives the start of the text that a vector was made from, scaled or not.
