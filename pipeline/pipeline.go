@@ -28,6 +28,9 @@ type Parts struct {
 	MaxText   int                  // longest message in bytes; 0: DefaultMaxText
 }
 
+// DefaultConversation is the conversation of messages that name none.
+const DefaultConversation = "default"
+
 // DefaultMaxText is the longest message taken, in bytes.
 const DefaultMaxText = 32 << 10
 
@@ -69,7 +72,7 @@ func New(parts Parts) (*Pipeline, error) {
 
 // Message is what a user sends.
 type Message struct {
-	Conversation string // id of the conversation; "" is the conversation named ""
+	Conversation string // id of the conversation; "" means DefaultConversation
 	Text         string // the user's words
 	Choice       string // id of the pending clarification's option that was clicked, instead of Text
 }
@@ -95,6 +98,9 @@ func (p *Pipeline) Stream(ctx context.Context, m Message) iter.Seq2[Event, error
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
+		if m.Conversation == "" {
+			m.Conversation = DefaultConversation
+		}
 		t := &turn{p: p, ctx: ctx, message: m}
 		t.emit = func(e Event) error {
 			if !yield(e, nil) {

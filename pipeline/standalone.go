@@ -63,7 +63,27 @@ func leansOnDialogue(q string) bool {
 	return len(words) <= 4 && !asking.MatchString(q)
 }
 
-var phrase = regexp.MustCompile(`(?i)\b(for|in|on|at|with|to|from|of|about|under|outside|inside)\s+([^,.;:?!]+)`)
+var (
+	preposition = regexp.MustCompile(`(?i)\b(for|in|on|at|with|to|from|of|about|under|outside|inside)\s+`)
+	clauseEnd   = regexp.MustCompile(`[,.;:?!]|$`)
+)
+
+// phrases finds the prepositional phrases of a question: where the
+// preposition begins, where its object begins, and where that ends, at the next
+// preposition or at the clause's end.
+func phrases(q string) (out [][3]int) {
+	found := preposition.FindAllStringIndex(q, -1)
+	for i, p := range found {
+		end := p[1] + clauseEnd.FindStringIndex(q[p[1]:])[0]
+		if i+1 < len(found) && found[i+1][0] < end {
+			end = found[i+1][0] - 1
+		}
+		if end > p[1] {
+			out = append(out, [3]int{p[0], p[1], end})
+		}
+	}
+	return out
+}
 
 // substitute puts the phrase of an elliptical follow-up in the place of the
 // phrase with the same preposition: "What is the limit for employees?" + "and
@@ -76,14 +96,15 @@ func substitute(before, question string) (string, bool) {
 	if len(word.FindAllString(rest, -1)) > 6 || asking.MatchString(rest) {
 		return "", false
 	}
-	m := phrase.FindStringSubmatch(rest)
-	if m == nil || !strings.HasPrefix(rest, m[0]) {
+	now := phrases(rest)
+	if len(now) == 0 || now[0][0] != 0 {
 		return "", false
 	}
-	old := phrase.FindAllStringSubmatchIndex(before, -1)
-	for i := len(old) - 1; i >= 0; i-- {
-		if o := old[i]; strings.EqualFold(before[o[2]:o[3]], m[1]) {
-			return before[:o[4]] + m[2] + before[o[5]:], true
+	lead := strings.TrimSpace(rest[:now[0][1]])
+	then := phrases(before)
+	for i := len(then) - 1; i >= 0; i-- {
+		if o := then[i]; strings.EqualFold(strings.TrimSpace(before[o[0]:o[1]]), lead) {
+			return before[:o[1]] + rest[now[0][1]:] + before[o[2]:], true
 		}
 	}
 	return "", false

@@ -1,0 +1,35 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/askback/askback/conversation"
+)
+
+func TestStandalone(t *testing.T) {
+	for _, tc := range []struct{ before, question, understood string }{
+		{"", "and for contractors?", "and for contractors?"},
+		{"What is the hotel limit for employees?", "and for contractors?", "What is the hotel limit for contractors?"},
+		{"What is the hotel limit for employees?", "What about for contractors in Norway?", "What is the hotel limit for contractors in Norway?"},
+		{"What is the deposit in Ostby for a week?", "and in Fenmouth?", "What is the deposit in Fenmouth for a week?"},
+		{"How do I return an order?", "how long does it take?", "how long does it take? (following: How do I return an order?)"},
+		{"How do I return an order?", "how long does it take to charge the battery?", "how long does it take to charge the battery?"},
+		{"How do I return an order?", "What is the range of the City 2?", "What is the range of the City 2?"},
+		{"How do I return an order?", "Is it possible to pay by card?", "Is it possible to pay by card?"},
+		{"How do I return an order?", "What does that error code mean?", "What does that error code mean?"},
+		{"How far does the City 2 go?", "the Cargo 2?", "the Cargo 2? (following: How far does the City 2 go?)"},
+		{"a? (following: b?)", "and it?", "and it? (following: a?)"},
+	} {
+		var turns []conversation.Turn
+		if tc.before != "" {
+			turns = []conversation.Turn{{Question: tc.before, Text: tc.before, Kind: conversation.KindAnswer}}
+		}
+		got, queries := standalone(turns, tc.question)
+		if got != tc.understood {
+			t.Errorf("%q after %q: understood as %q, want %q", tc.question, tc.before, got, tc.understood)
+		}
+		if len(queries) == 0 {
+			t.Errorf("%q: nothing to search for", tc.question)
+		}
+	}
+}
