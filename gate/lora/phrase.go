@@ -1,0 +1,146 @@
+package lora
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/gate"
+)
+
+const (
+	maxOptions    = 8
+	maxShortWords = 6  // a short answer behind an option
+	maxNameWords  = 10 // an option's name
+)
+
+// phrase writes the clarification of a request in one of three patterns: two
+// or three readings each with its short answer, where the passages give one;
+// four to eight as a list; otherwise an open question that names what is
+// missing. The options come from the passages in conflict and are tied to them.
+func phrase(r gate.Request, x reading) (text string, options []conversation.Option) {
+	if r.Stage == gate.Pre {
+		return openQuestion(r, x), nil
+	}
+	readings := x.readings(r)
+	if len(readings) < 2 {
+		return openQuestion(r, x), nil
+	}
+	short := len(readings) <= 3 && !slices.ContainsFunc(readings, func(o option) bool { return o.short == "" })
+	var shown []string
+	for i, o := range readings {
+		options = append(options, conversation.Option{ID: strconv.Itoa(i + 1), Text: o.name, Passages: o.passages})
+		s := o.name
+		if short {
+			s += " (" + o.short + ")"
+		}
+		shown = append(shown, s)
+	}
+	if len(readings) <= 3 {
+		return fmt.Sprintf("The answer depends on which one you mean: %s?", orList(shown)), options
+	}
+	var b strings.Builder
+	b.WriteString("The answer depends on which one you mean. Which of these is it?")
+	for i, s := range shown {
+		fmt.Fprintf(&b, "\n%d. %s", i+1, s)
+	}
+	return b.String(), options
+}
+
+// openQuestion asks without options, naming the user's unclear words if they
+// are known.
+func openQuestion(r gate.Request, x reading) string {
+	if len(x.unclear) > 0 && x.unclear[0].high >= .5 {
+		u := shorten(clean(x.unclear[0].text), 6)
+		if u != "" && len(strings.Fields(u)) < len(strings.Fields(r.Question)) {
+			if pronouns.MatchString(u) {
+				return fmt.Sprintf("I'm not sure what “%s” refers to. What is it about?", u)
+			}
+			return fmt.Sprintf("Could you say more precisely what you mean by “%s”?", u)
+		}
+	}
+	if p := pronouns.FindString(r.Question); p != "" && len(r.History) == 0 {
+		return fmt.Sprintf("I'm not sure what “%s” refers to. What is it about?", p)
+	}
+	if r.Stage == gate.Post {
+		return "The sources answer this differently for different cases. Which case is yours?"
+	}
+	return "I'm not sure I understand. Could you say in a full sentence what you would like to know?"
+}
+
+// option is one reading of the question.
+type option struct {
+	name, short string
+	passages    []string // ids
+	members     []int    // passages by index
+}
+
+// readings finds the passages that compete, names each by what sets it apart
+// and merges those that are the same reading. The order is the passages'.
+func (x reading) readings(r gate.Request) []option {
+	members := x.competing()
+	if len(members) < 2 {
+		return nil
+	}
+	titles := make([]string, len(members))
+	for i, m := range members {
+		titles[i] = r.Passages[m].Title
+	}
+	apart := nameApart(titles)
+	var out []option
+	for i, m := range members {
+		p := x.passages[m]
+		name := clean(apart[i])
+		if condition := clean(p.condition.text); name == "" || len(strings.Fields(name)) > maxNameWords {
+			name = shorten(condition, maxNameWords)
+		}
+		if name == "" {
+			return nil // cannot be told apart in words: ask openly
+		}
+		o := option{name: name, passages: []string{r.Passages[m].ID}, members: []int{m}}
+		if words := strings.Fields(p.answer.text); p.answer.score >= .6 && len(words) > 0 && len(words) <= maxShortWords {
+			o.short = clean(p.answer.text)
+		}
+		if k := slices.IndexFunc(out, func(o option) bool { return strings.EqualFold(o.name, name) }); k >= 0 {
+			out[k].passages = append(out[k].passages, o.passages...)
+			continue
+		}
+		out = append(out, o)
+	}
+	if len(out) > 3 {
+		out = out[:min(len(out), maxOptions)]
+	}
+	return out
+}
+
+// competing gives the passages that compete with each other, in rank order:
+// the strongest pair, and each other that competes with one of it about as
+// strongly.
+func (x reading) competing() []int {
+	a, b := x.topPair()
+	if a < 0 {
+		return nil
+	}
+	top := x.clash(a, b)
+	members := []int{a, b}
+	for k := range x.passages {
+		if k != a && k != b && max(x.clash(k, a), x.clash(k, b)) >= .6*top && x.passages[k].live >= .5*min(x.passages[a].live, x.passages[b].live) {
+			members = append(members, k)
+		}
+	}
+	slices.Sort(members)
+	return members
+}
+
+func orList(items []string) string {
+	switch n := len(items); n {
+	case 1:
+		return items[0]
+	case 2:
+		return items[0] + " or " + items[1]
+	default:
+		return strings.Join(items[:n-1], ", ") + " or " + items[n-1]
+	}
+}
