@@ -47,6 +47,9 @@ func (m *Model) Forward(ctx context.Context, seqs []Sequence, o Options) ([][]fl
 	if err := m.checkInput(seqs, o); err != nil {
 		return nil, err
 	}
+	if len(seqs) == 0 {
+		return nil, ctx.Err()
+	}
 	total := 0
 	for _, s := range seqs {
 		total += len(s.IDs)

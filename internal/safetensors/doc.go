@@ -1,4 +1,4 @@
-// Package safetensors reads and writes the safetensors file format: a JSON
+// Package safetensors reads the safetensors file format: a JSON
 // header that names each tensor, its type, shape and place, followed by the
 // tensors' bytes, little-endian.
 //
