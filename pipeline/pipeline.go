@@ -41,6 +41,8 @@ var (
 	ErrTooLong = errors.New("the message is too long")
 	// ErrNoPending says that a choice was sent where no clarification waits.
 	ErrNoPending = errors.New("no clarification waits for a reply here; it was settled already; write the question instead")
+	// ErrNoOption says that a choice names no option of the pending clarification.
+	ErrNoOption = errors.New("the choice is none of the options")
 )
 
 // Pipeline runs turns. It is safe for concurrent use; turns of one

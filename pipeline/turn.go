@@ -120,10 +120,13 @@ func (t *turn) understand() (Result, error) {
 	err := t.timed("fold", func() (err error) {
 		if t.message.Choice != "" {
 			f, err = conversation.FoldChoice(*p, t.message.Choice)
-			if t.text == "" && err == nil {
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrNoOption, err)
+			}
+			if t.text == "" {
 				t.text = f.Chosen[0].Text
 			}
-			return err
+			return nil
 		}
 		f, err = conversation.Fold(t.ctx, *p, t.text, t.p.parts.Matcher)
 		return err

@@ -1,4 +1,113 @@
 // Command askback is a grounded assistant that asks before it guesses.
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/joho/godotenv"
+)
+
+// Exit codes. A turn's outcome can be read from them by a script.
+const (
+	exitAnswered  = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitAskedBack = 3
+	exitNoAnswer  = 4
+)
+
+// streams are where a command reads and writes: the result goes to out,
+// everything else to err.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// cli is the command line.
+type cli struct {
+	Chat chatCommand `cmd:"" help:"Talk to the assistant, in the terminal or (--json) line by line for scripts."`
+	Ask  askCommand  `cmd:"" help:"Ask one question."`
+	Eval evalCommand `cmd:"" help:"Measure the gates on labelled cases."`
+
+	Version kong.VersionFlag `help:"Show the version and leave."`
+}
+
+// outcome is an exit code as an error: the command did its work, and the code
+// says how it ended.
+type outcome int
+
+func (o outcome) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program; it gives the exit code.
+func run(ctx context.Context, args []string, io streams) int {
+	// A missing .env is no fault; a broken one is.
+	if err := godotenv.Load(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintf(io.err, "askback: reading .env: %v\n", err)
+		return exitFailed
+	}
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("askback"),
+		kong.Description("A grounded assistant that asks before it guesses. Without options it answers from a sample knowledge base that it carries."),
+		kong.Vars{"version": version()},
+		kong.DefaultEnvars("ASKBACK"),
+		kong.Writers(io.out, io.err),
+		kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(io),
+	)
+	if err != nil {
+		fmt.Fprintln(io.err, "askback:", err)
+		return exitFailed
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help or --version was answered
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(io.err, "askback: %v\nTry: askback --help\n", err)
+		return exitUsage
+	}
+	err = parsed.Run()
+	var o outcome
+	switch {
+	case err == nil:
+		return exitAnswered
+	case errors.As(err, &o):
+		return int(o)
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(io.err, "askback:", err)
+		return exitUsage
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(io.err, "askback: stopped")
+		return exitFailed
+	}
+	fmt.Fprintln(io.err, "askback:", err)
+	return exitFailed
+}
+
+// errUsage marks a fault in what the user gave, as against a failure.
+var errUsage = errors.New("usage")
+
+// usageError is a fault in the command line or the input.
+type usageError struct{ error }
+
+func (u usageError) Is(target error) bool { return target == errUsage }
+func (u usageError) Unwrap() error        { return u.error }
+
+func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }

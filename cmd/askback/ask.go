@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/askback/askback/pipeline"
+)
+
+// askCommand runs one turn.
+type askCommand struct {
+	Question []string `arg:"" help:"The question, or a reply to a clarification in a stored conversation."`
+	JSON     bool     `name:"json" help:"Print the result as one JSON object."`
+	Why      bool     `help:"Print what happened in the turn to standard error."`
+	sourceFlags
+	gateFlags
+	conversationFlags
+}
+
+// Run asks and prints the result; the exit code says how the turn ended.
+func (c *askCommand) Run(ctx context.Context, io streams) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	a, err := openAssistant(ctx, io.err, c.sourceFlags, c.gateFlags, c.conversationFlags)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	result, err := a.pipeline.Ask(ctx, pipeline.Message{Conversation: c.Conversation, Text: strings.Join(c.Question, " ")})
+	if err != nil {
+		return turnError(err)
+	}
+	record := result.Record()
+	if c.JSON {
+		if err := json.NewEncoder(io.out).Encode(record); err != nil {
+			return err
+		}
+	} else {
+		printResult(io.out, styleFor(io.out), result, false)
+	}
+	if c.Why {
+		printTrace(io.err, styleFor(io.err), record.Trace)
+	}
+	if code := exitCode(record.Kind); code != exitAnswered {
+		return outcome(code)
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/askback/askback/cmd/askback/sample"
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/conversation/sqlite"
+	"github.com/askback/askback/gate"
+	"github.com/askback/askback/gate/lora"
+	"github.com/askback/askback/generation"
+	"github.com/askback/askback/internal/encoder"
+	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/retrieval"
+	"github.com/askback/askback/retrieval/documents"
+	"github.com/askback/askback/retrieval/local"
+)
+
+// sourceFlags choose what is answered from.
+type sourceFlags struct {
+	Docs    string `help:"Answer from the files of this folder: Markdown, text, HTML, PDF, CSV, JSON, JSONL, DOCX." type:"path" placeholder:"DIR"`
+	Index   string `help:"Keep the index of --docs in this file and bring it up to date by content." type:"path" placeholder:"FILE"`
+	Rebuild bool   `help:"If the index file cannot be used, move it aside and build a new one."`
+}
+
+// gateFlags choose the clarifier and when it asks.
+type gateFlags struct {
+	Adapter       string  `help:"Folder of a fine-tuned adapter to use instead of the embedded one." type:"path" placeholder:"DIR"`
+	PreThreshold  float64 `help:"Score, 0 to 1, from which gate 1 asks. Default: calibrated." placeholder:"SCORE"`
+	PostThreshold float64 `help:"Score, 0 to 1, from which gate 2 asks. Default: calibrated." placeholder:"SCORE"`
+	MaxAsks       int     `help:"Clarifications in a row, both gates together." default:"2"`
+}
+
+// conversationFlags choose where the conversation is kept.
+type conversationFlags struct {
+	Store        string `help:"Keep conversations in this SQLite file. Default: in memory." type:"path" placeholder:"FILE"`
+	Conversation string `help:"Id of the conversation." default:"default" placeholder:"ID"`
+}
+
+func newConversationID() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// policy is the gates' policy as the flags say.
+func (f gateFlags) policy() gate.Policy {
+	p := gate.Policy{PreThreshold: f.PreThreshold, PostThreshold: f.PostThreshold, MaxInARow: f.MaxAsks}
+	if f.MaxAsks == 0 {
+		p.MaxInARow = -1
+	}
+	return p
+}
+
+// clarifier loads the encoder and the clarifier's adapter on it.
+func (f gateFlags) clarifier() (*lora.Clarifier, *encoder.Model, error) {
+	for name, v := range map[string]float64{"--pre-threshold": f.PreThreshold, "--post-threshold": f.PostThreshold} {
+		if v < 0 {
+			return nil, nil, usagef("%s is %v; a score is between 0 and 1", name, v)
+		}
+	}
+	model, err := encoder.MiniLM()
+	if err != nil {
+		return nil, nil, err
+	}
+	folder := lora.Embedded()
+	if f.Adapter != "" {
+		if info, err := os.Stat(f.Adapter); err != nil || !info.IsDir() {
+			return nil, nil, usagef("--adapter: %s is not a folder that can be read", f.Adapter)
+		}
+		folder = os.DirFS(f.Adapter)
+	}
+	c, err := lora.New(model, folder)
+	return c, model, err
+}
+
+// assistant is everything a conversation needs.
+type assistant struct {
+	pipeline      *pipeline.Pipeline
+	index         *local.Index
+	store         conversation.Store
+	sources       string   // what is loaded, in a line
+	documents     []string // their names
+	clarifierName string
+	try           []suggestion
+}
+
+// suggestion is a question to try on the first screen.
+type suggestion struct{ text, shows string }
+
+func (a *assistant) close() {
+	_ = a.index.Close()
+	_ = a.store.Close()
+}
+
+// openAssistant wires the embedded parts. Progress and reports go to errOut.
+func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateFlags, c conversationFlags) (a *assistant, err error) {
+	clarifier, model, err := g.clarifier()
+	if err != nil {
+		return nil, err
+	}
+	a = &assistant{clarifierName: clarifier.Name()}
+	if a.store, err = openStore(ctx, c.Store); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = a.store.Close()
+		}
+	}()
+	embedder := encoder.NewEmbedder(model)
+	if s.Docs == "" {
+		if s.Index != "" {
+			return nil, usagef("--index needs --docs: it keeps the index of a folder")
+		}
+		err = a.openSample(ctx, model, embedder)
+	} else {
+		err = a.openFolder(ctx, errOut, s, model, embedder)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.pipeline, err = pipeline.New(pipeline.Parts{
+		Store: a.store, Retriever: a.index, Clarifier: clarifier, Policy: g.policy(),
+		Generator: generation.Extractive{Embedder: embedder}, Matcher: similarity{embedder},
+	})
+	return a, err
+}
+
+func openStore(ctx context.Context, path string) (conversation.Store, error) {
+	if path == "" {
+		return conversation.NewMemory(), nil
+	}
+	return sqlite.Open(ctx, path, sqlite.Options{})
+}
+
+// openSample loads the sample knowledge base, whose vectors are built in.
+func (a *assistant) openSample(ctx context.Context, model *encoder.Model, embedder *encoder.Embedder) (err error) {
+	vectors, err := sample.Vectors(embedder.Identity())
+	if err != nil {
+		return err
+	}
+	a.index, err = local.Open(ctx, local.Options{Embedder: embedder, Identity: embedder.Identity(), Vectors: vectors})
+	if err != nil {
+		return err
+	}
+	report, err := a.sync(ctx, io.Discard, sample.Documents, model)
+	if err != nil {
+		return err
+	}
+	a.sources = fmt.Sprintf("the sample knowledge base: %s (%d documents, %d passages); --docs DIR for your own",
+		sample.About, len(report.Added), a.index.Len())
+	questions, err := sample.Questions()
+	for _, q := range questions {
+		if q.Try {
+			a.try = append(a.try, suggestion{q.Question, q.Shows()})
+		}
+	}
+	return err
+}
+
+// openFolder indexes a folder of files.
+func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFlags, model *encoder.Model, embedder *encoder.Embedder) error {
+	folder, err := documents.OpenFolder(s.Docs)
+	if err != nil {
+		return usagef("--docs: %w", err)
+	}
+	defer folder.Close()
+	options := local.Options{Path: s.Index, Embedder: embedder, Identity: embedder.Identity()}
+	a.index, err = local.Open(ctx, options)
+	if err != nil && s.Rebuild && (errors.Is(err, local.ErrCorrupt) || errors.Is(err, local.ErrForeign) || errors.Is(err, local.ErrEmbedder)) {
+		aside, rebuildErr := local.Rebuild(s.Index)
+		if rebuildErr != nil {
+			return rebuildErr
+		}
+		fmt.Fprintf(errOut, "The index could not be used (%v). It was moved to %s; building a new one.\n", err, aside)
+		a.index, err = local.Open(ctx, options)
+	}
+	if err != nil {
+		return err
+	}
+	report, err := a.sync(ctx, errOut, folder, model)
+	if err != nil {
+		_ = a.index.Close()
+		if errors.Is(err, documents.ErrNoDocuments) {
+			return usagef("--docs %s: %w", s.Docs, err)
+		}
+		return err
+	}
+	a.sources = fmt.Sprintf("%s: %d documents, %d passages", s.Docs, len(a.documents), a.index.Len())
+	if s.Index != "" {
+		a.sources += fmt.Sprintf(" (index: %d new, %d changed, %d unchanged, %d deleted)",
+			len(report.Added), len(report.Changed), len(report.Unchanged), len(report.Deleted))
+	}
+	return nil
+}
+
+// sync reads fsys and brings the index up to date with it, with progress on a
+// terminal; what could not be read is named on errOut.
+func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, model *encoder.Model) (retrieval.SyncReport, error) {
+	bar := progress(errOut, -1, "reading")
+	defer bar.Finish()
+	var skipped []documents.Result
+	inputs := a.inputs(ctx, fsys, model, func(r documents.Result) {
+		bar.ChangeMax(r.Total)
+		_ = bar.Set(r.Done)
+		if r.Skipped != "" || len(r.Warnings) > 0 {
+			skipped = append(skipped, r)
+		}
+	})
+	report, err := retrieval.Sync(ctx, a.index, inputs, retrieval.SyncOptions{})
+	_ = bar.Finish()
+	for _, r := range skipped {
+		if r.Skipped != "" {
+			fmt.Fprintf(errOut, "skipped %s: %s\n", r.Path, r.Skipped)
+		}
+		for _, w := range r.Warnings {
+			fmt.Fprintf(errOut, "%s: %s\n", r.Path, w)
+		}
+	}
+	for _, s := range report.Skipped {
+		fmt.Fprintf(errOut, "skipped %s: %v\n", s.Document, s.Err)
+	}
+	return report, err
+}
+
+// inputs gives each readable document of fsys, cut by the encoder's tokens.
+func (a *assistant) inputs(ctx context.Context, fsys fs.FS, model *encoder.Model, seen func(documents.Result)) iter.Seq2[retrieval.Input, error] {
+	options := retrieval.ChunkOptions{Count: model.Tokenizer().Count}
+	return func(yield func(retrieval.Input, error) bool) {
+		for r, err := range documents.Read(ctx, fsys, documents.Options{}) {
+			if err != nil {
+				yield(retrieval.Input{}, err)
+				return
+			}
+			seen(r)
+			if r.Skipped != "" {
+				continue
+			}
+			a.documents = append(a.documents, r.Path)
+			input := retrieval.Input{
+				Document:    r.Path,
+				Fingerprint: r.Document.Fingerprint() + " " + chunking + " " + model.Config().Fingerprint,
+				Passages:    func() ([]retrieval.Passage, error) { return retrieval.Chunk(r.Document, options), nil },
+			}
+			if !yield(input, nil) {
+				return
+			}
+		}
+	}
+}
+
+// similarity is the encoder as a conversation.Matcher: cosine of two texts.
+type similarity struct{ embedder retrieval.Embedder }
+
+// Similarity gives the cosine of a with each of b.
+func (s similarity) Similarity(ctx context.Context, a string, b []string) ([]float64, error) {
+	vectors, err := s.embedder.EmbedDocuments(ctx, append([]string{a}, b...))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(b))
+	for i, v := range vectors[1:] {
+		for k, x := range v {
+			out[i] += float64(x) * float64(vectors[0][k])
+		}
+	}
+	return out, nil
+}
+
+func dirOf(path string) string { return filepath.Dir(path) }
+
+// chunking changes whenever documents would be cut otherwise, so that an index
+// is brought up to date.
+const chunking = "chunks 1"

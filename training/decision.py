@@ -1,0 +1,100 @@
+"""Fits the clarifier's decision: a logistic regression over what was read.
+
+    go run ./training/features training/data/validation.jsonl > features.jsonl
+    python training/decision.py features.jsonl gate/lora/adapter/clarifier.json
+
+It is fitted on validation cases, which the adapter was not trained on. The
+threshold of each gate is chosen on predictions made across folds by domain, so
+that no case is judged by a fit that has seen its domain, as the lowest score
+at which at most MAX_OVER_ASKING of the clear cases would be asked.
+"""
+
+import argparse
+import json
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold
+
+MAX_OVER_ASKING = 0.025  # the product's bound is 3 %; a little room for domains not seen
+STRENGTH = 0.05  # inverse of the regularisation
+
+
+def standardise(x):
+    scale = x.std(0)
+    return x.mean(0), np.where(scale < 1e-6, 1.0, scale)
+
+
+def fit(x, y):
+    mean, scale = standardise(x)
+    model = LogisticRegression(C=STRENGTH, max_iter=5000).fit((x - mean) / scale, y)
+    return mean, scale, model.coef_[0], float(model.intercept_[0])
+
+
+def score(parameters, x):
+    mean, scale, weights, bias = parameters
+    return 1 / (1 + np.exp(-((x - mean) / scale @ weights + bias)))
+
+
+def across_folds(x, y, domains):
+    """A score for each case from a fit on the other domains."""
+    out = np.zeros(len(y))
+    for train, test in GroupKFold(min(14, len(set(domains)))).split(x, y, domains):
+        out[test] = score(fit(x[train], y[train]), x[test])
+    return out
+
+
+def threshold(y, p):
+    """The lowest threshold with few enough clear cases at or above it."""
+    clear = np.sort(p[y == 0])[::-1]
+    allowed = int(MAX_OVER_ASKING * len(clear))
+    return float((clear[allowed] + clear[max(allowed - 1, 0)]) / 2) if allowed else float(clear[0] + 1e-3)
+
+
+def expected_calibration_error(y, p, bins=10):
+    which = np.minimum((p * bins).astype(int), bins - 1)
+    return sum(abs(p[which == b].mean() - y[which == b].mean()) * (which == b).mean()
+               for b in range(bins) if (which == b).any())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("features")
+    parser.add_argument("clarifier")
+    arguments = parser.parse_args()
+    rows = [json.loads(line) for line in open(arguments.features)]
+    with open(arguments.clarifier) as file:
+        clarifier = json.load(file)
+    clarifier["decision"] = {}
+    for gate in ("pre", "post"):
+        mine = [r for r in rows if r["gate"] == gate]
+        x = np.array([r["values"] for r in mine])
+        y = np.array([r["label"] for r in mine])
+        domains = [r["domain"] for r in mine]
+        p = across_folds(x, y, domains)
+        limit = threshold(y, p)
+        mean, scale, weights, bias = fit(x, y)
+        asked = p >= limit
+        print(f"{gate}: {len(y)} cases, AUC {roc_auc_score(y, p):.3f} (the model's logit alone "
+              f"{roc_auc_score(y, x[:, 0]):.3f}), threshold {limit:.3f}, "
+              f"accuracy {(asked == y).mean():.3f}, recall {asked[y == 1].mean():.3f}, "
+              f"over-asking {asked[y == 0].mean():.3f}, "
+              f"calibration error {expected_calibration_error(y, p):.3f}")
+        for name, weight in sorted(zip(mine[0]["names"], weights), key=lambda nw: -abs(nw[1]))[:8]:
+            print(f"    {weight:+.2f} {name}")
+        clarifier["decision"][gate] = {
+            "features": mine[0]["names"],
+            "mean": [round(float(v), 5) for v in mean],
+            "scale": [round(float(v), 5) for v in scale],
+            "weights": [round(float(v), 5) for v in weights],
+            "bias": round(bias, 5),
+            "threshold": round(limit, 4),
+        }
+    with open(arguments.clarifier, "w") as file:
+        json.dump(clarifier, file, indent=1)
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
