@@ -32,12 +32,16 @@ func (ev *evidence) choose(least float64, room int) []pick {
 		return b.picks
 	}
 	b.add(best)
+	if c, ok := ev.complement(best); ok {
+		b.add(c)
+	}
 	seen := map[int]bool{best.passage: true}
 	for _, c := range ranked[1:] {
 		if len(b.picks) >= 4 {
 			break
 		}
-		near := c.passage == best.passage
+		// Rows, and what stands under another heading or question, are about something else.
+		near := c.passage == best.passage && c.context == best.context && c.kind != row
 		switch {
 		case ev.several && !seen[c.passage] && c.p > spreadShare*best.p:
 		case near && c.p > nearShare*best.p:
@@ -45,7 +49,7 @@ func (ev *evidence) choose(least float64, room int) []pick {
 		default:
 			continue
 		}
-		if ev.repeats(c, b.picks) {
+		if ev.repeats(c, b.picks) || b.dangles(c) {
 			continue
 		}
 		seen[c.passage] = true
@@ -56,9 +60,9 @@ func (ev *evidence) choose(least float64, room int) []pick {
 
 // How probable a further unit must be, as a share of the best one.
 var (
-	nearShare   = 0.6  // of the same passage
-	farShare    = 0.85 // of another
-	spreadShare = 0.35 // the first of another passage, in an overview
+	nearShare   = 0.25 // beside it
+	farShare    = 0.8  // elsewhere
+	spreadShare = 0.2  // the first of another passage, in an overview
 )
 
 // ranked gives the candidates that may answer, the most probable first.
@@ -71,6 +75,20 @@ func (ev *evidence) ranked() []candidate {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].p > out[j].p })
 	return out
+}
+
+// complement gives the likeliest unit near c that holds the kind of thing that
+// is asked for, an amount say, if c itself does not.
+func (ev *evidence) complement(c candidate) (best candidate, ok bool) {
+	if c.x[missed] == 0 {
+		return c, false
+	}
+	for _, o := range ev.all {
+		if d := o.index - c.index; o.passage == c.passage && o.context == c.context && d >= -1 && d <= 2 && o.x[matched] == 1 && o.p > best.p && ev.named(o) {
+			best, ok = o, true
+		}
+	}
+	return best, ok
 }
 
 // repeats says whether c says what a pick says already.
@@ -134,6 +152,9 @@ func (b *builder) add(c candidate) {
 
 // usable says whether a unit may be quoted beside its neighbour.
 func (b *builder) usable(passage, index int) bool {
+	if index < 0 {
+		return false
+	}
 	u := b.ev.units[passage][index]
 	if u.kind != prose && u.kind != item || asks(u) {
 		return false
@@ -144,6 +165,12 @@ func (b *builder) usable(passage, index int) bool {
 		}
 	}
 	return false
+}
+
+// dangles says whether a candidate leans on something that cannot be shown
+// before it.
+func (b *builder) dangles(c candidate) bool {
+	return c.kind == prose && leans.MatchString(c.line) && !b.usable(c.passage, c.index-1)
 }
 
 // addList takes the whole list that a unit is an item of, in its order. Steps
@@ -211,12 +238,7 @@ func (ev *evidence) confidence(best candidate) float64 {
 	for _, c := range ev.all {
 		cos, withHistory = max(cos, c.x[1]), max(withHistory, c.x[2])
 	}
-	named := 0.0
-	for id := range ev.identifiers {
-		if meets(identifiers(best.line), id) {
-			named = 2
-		}
-	}
+	named := 2 * boolean(ev.namesIdentifier(best.line))
 	return sigmoid(named - 1.03 + 0.48*dot(weights, best.x) + 1.47*cos + 5.84*withHistory - 0.56*ev.missing)
 }
 

@@ -4,88 +4,73 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/askback/askback/retrieval"
 )
 
-var (
-	// identifier matches codes and part numbers, a letter first and then two
-	// digits or more (ERR-5172, X200), hexadecimal numbers, and versions of
-	// three parts or more (2.4.1).
-	identifier = regexp.MustCompile(`(?i)\b(?:[a-z]+(?:[-_./#]?[a-z\d]+)*|\d+(?:\.\d+){2,})`)
-	// coded matches an identifier written in two words ("err 5172"), and a
-	// number that is said to be one ("code 5172").
-	coded = regexp.MustCompile(`(?i)\b([a-z]+)[ #:]{1,2}(\d{2,})\b`)
-	// calls matches words that announce a number as an identifier.
-	calls = regexp.MustCompile(`(?i)^(?:err|errors?|codes?|faults?|alarms?|part|model|number|no|nr|form|ticket|article|item|message|warning|event|id)$`)
-)
+// announces matches words that make the number after them an identifier.
+var announces = regexp.MustCompile(`(?i)^(?:err|errors?|codes?|faults?|alarms?|parts?|models?|messages?|warnings?|events?)\b`)
 
-// identifiers gives the identifiers of s without case and marks: "err5172".
-func identifiers(s string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range identifier.FindAllString(s, -1) {
-		if id := squash(w); len(digits(id)) >= 2 {
-			m[strings.TrimPrefix(id, "v")] = true
+// asked gives the identifiers that a question names and an answer must be
+// about. A form that does not tell by itself counts where the passages have
+// identifiers of its family; a version counts if a passage names it, since
+// what is said of another may well hold.
+func asked(question, passages string) []retrieval.Identifier {
+	known, families, lengths := map[string]bool{}, map[string]bool{}, map[int]bool{}
+	for _, id := range retrieval.ScanIdentifiers(passages) {
+		known[id.Key] = true
+		if id.Sure {
+			families[id.Family] = true
+			lengths[len(digits(id.Key))] = true
 		}
 	}
-	return m
+	var out []retrieval.Identifier
+	announced := false
+	for _, id := range retrieval.ScanIdentifiers(question) {
+		number := id.Key == digits(id.Key)
+		switch {
+		case isVersion(id):
+			if known[id.Key] {
+				out = append(out, id)
+			}
+		case id.Sure && !number,
+			!id.Sure && id.Family != "" && families[id.Family],
+			number && (id.Sure || announced) && lengths[len(id.Key)]:
+			out = append(out, id)
+		}
+		announced = announces.MatchString(id.Text)
+	}
+	return out
 }
 
-// asked gives the identifiers that a question names. A word and a number count
-// where the passages have identifiers of that shape; the number alone stands
-// for what is announced in words ("error 5172").
-func asked(question, passages string) map[string]bool {
-	ids, shapes := identifiers(question), map[string]bool{}
-	for id := range identifiers(passages) {
-		shapes[shape(id)] = true
-		shapes[shape(digits(id))] = true
-	}
-	for _, m := range coded.FindAllStringSubmatch(question, -1) {
-		switch id := squash(m[1] + m[2]); {
-		case shapes[shape(id)]:
-			ids[id] = true
-		case calls.MatchString(m[1]) && len(m[2]) >= 3 && shapes[shape(m[2])]:
-			ids[m[2]] = true
-		}
-	}
-	return ids
-}
-
-// meets says whether ids holds want, or for a bare number one with its digits.
-func meets(ids map[string]bool, want string) bool {
-	if ids[want] || want != digits(want) {
-		return ids[want]
-	}
-	for id := range ids {
-		if digits(id) == want {
-			return true
-		}
-	}
-	return false
+func isVersion(id retrieval.Identifier) bool {
+	return id.Family == "" && strings.Contains(id.Key, ".")
 }
 
 // named says whether a candidate is about an identifier that the question
 // names, if it names any: it stands in the candidate or its headings, or is
-// the last of its shape that the passage named before it.
+// the last of its family that the passage named before it.
 func (ev *evidence) named(c candidate) bool {
 	if len(ev.identifiers) == 0 {
 		return true
 	}
-	own, context := identifiers(c.line), identifiers(c.context)
-	for want := range ev.identifiers {
-		if meets(own, want) {
+	own, context := retrieval.ScanIdentifiers(c.line), retrieval.ScanIdentifiers(c.context)
+	for _, want := range ev.identifiers {
+		if holds(own, want) {
 			return true
 		}
-		if rival(own, want) {
+		if rivals(own, want) {
 			continue
 		}
-		if meets(context, want) {
+		if holds(context, want) {
 			return true
 		}
 		for i := c.index - 1; i >= 0 && c.kind != row; i-- {
-			before := identifiers(ev.units[c.passage][i].line)
-			if meets(before, want) {
+			before := retrieval.ScanIdentifiers(ev.units[c.passage][i].line)
+			if holds(before, want) {
 				return true
 			}
-			if rival(before, want) {
+			if rivals(before, want) {
 				break
 			}
 		}
@@ -93,39 +78,42 @@ func (ev *evidence) named(c candidate) bool {
 	return false
 }
 
-// rival says whether ids holds an identifier of the shape of want.
-func rival(ids map[string]bool, want string) bool {
-	for id := range ids {
-		if shape(id) == shape(want) || shape(digits(id)) == shape(want) {
+// namesIdentifier says whether the question names an identifier that stands in
+// the line itself.
+func (ev *evidence) namesIdentifier(line string) bool {
+	for _, want := range ev.identifiers {
+		if holds(retrieval.ScanIdentifiers(line), want) {
 			return true
 		}
 	}
 	return false
 }
 
-// shape is an identifier with its digits made equal: "err0000".
-func shape(id string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsDigit(r) {
-			return '0'
+// holds says whether ids has want, or for a bare number one with its digits.
+func holds(ids []retrieval.Identifier, want retrieval.Identifier) bool {
+	for _, id := range ids {
+		if id.Key == want.Key || want.Key == digits(want.Key) && digits(id.Key) == want.Key {
+			return true
 		}
-		return r
-	}, id)
+	}
+	return false
+}
+
+// rivals says whether ids has another of the family of want.
+func rivals(ids []retrieval.Identifier, want retrieval.Identifier) bool {
+	number := want.Key == digits(want.Key)
+	for _, id := range ids {
+		if want.Family != "" && id.Family == want.Family || number && id.Sure && len(digits(id.Key)) == len(want.Key) {
+			return true
+		}
+	}
+	return false
 }
 
 func digits(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
 			return r
-		}
-		return -1
-	}, s)
-}
-
-func squash(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
 		}
 		return -1
 	}, s)

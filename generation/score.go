@@ -24,6 +24,12 @@ type candidate struct {
 // features of a candidate, in the order of weights.
 type features [16]float64
 
+// Places of features that are read apart from their weights.
+const (
+	matched = 6
+	missed  = 7
+)
+
 // evidence is the passages read in the light of a question.
 type evidence struct {
 	question    string
@@ -35,8 +41,8 @@ type evidence struct {
 	all         []candidate
 	stems       map[string]bool
 	rarity      map[string]float64
-	identifiers map[string]bool // that the question names
-	missing     float64         // share of the question's content, by weight, that no passage holds
+	identifiers []retrieval.Identifier // that the question names
+	missing     float64                // share of the question's content, by weight, that no passage holds
 }
 
 // read splits the passages and scores each unit against the question.
