@@ -171,9 +171,12 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 		return gate.Verdict{}, err
 	}
 	v := gate.Verdict{Score: c.score(r, x), Clarifier: c.config.Name}
-	if r.Stage == gate.Post && len(r.Passages) == 0 {
-		v.Score = 0
+	if r.Stage == gate.Post && len(r.Passages) < 2 {
+		v.Score = min(v.Score, .01) // nothing to choose between
 		return v, nil
+	}
+	if x.plain = plain(r); x.plain != nil {
+		v.Score = max(v.Score, plainScore)
 	}
 	for _, m := range x.unclear {
 		v.Unclear = append(v.Unclear, m.text)

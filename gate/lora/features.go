@@ -115,6 +115,7 @@ func postFeatures(r gate.Request, x reading) []Feature {
 		{Name: "condition said of one"}, {Name: "condition said of both"}, {Name: "condition said of neither"},
 		{Name: "answers alike"}, {Name: "numbers differ"}, {Name: "numbers agree"},
 		{Name: "asked words covered"}, {Name: "covered by both"}, {Name: "text said of one"},
+		{Name: "parallel"}, {Name: "leftover"}, {Name: "parallel without leftover"},
 	}
 	if a >= 0 {
 		p, q := r.Passages[a], r.Passages[b]
@@ -128,6 +129,8 @@ func postFeatures(r gate.Request, x reading) []Feature {
 		ap, aq := content(pr.answer.text), content(qr.answer.text)
 		np, nq := numbers(pr.answer.text), numbers(qr.answer.text)
 		textP, textQ := common(minus(bp, bq), said), common(minus(bq, bp), said)
+		d := newDialogue(r)
+		parallel, leftover := d.parallel(tp, tq), d.leftover(bp, bq)
 		values := []float64{
 			logit(x.conflict[a][b]), min(logit(pr.live), logit(qr.live)),
 			jaccard(tp, tq), boolean(len(onlyP) > 0 && len(onlyQ) > 0 && len(tp) > len(onlyP)),
@@ -137,6 +140,7 @@ func postFeatures(r gate.Request, x reading) []Feature {
 			jaccard(ap, aq), boolean(len(np) > 0 && len(nq) > 0 && common(np, nq) == 0), boolean(common(np, nq) > 0),
 			share(ask, union(bp, bq)), share(ask, intersection(bp, bq)),
 			math.Abs(float64(textP-textQ)) / float64(textP+textQ+1),
+			boolean(parallel), math.Log1p(float64(leftover)), boolean(parallel && leftover <= 2),
 		}
 		for i, v := range values {
 			pair[i].Value = v

@@ -114,10 +114,10 @@ func readHeads(data []byte, hidden int) (*heads, error) {
 
 // output is what the heads say about one input.
 type output struct {
-	gate    float64      // logit of the gate that the input is for
+	gate    float64       // logit of the gate that the input is for
 	tags    [][][]float32 // by segment: tagCount probabilities for each token
-	passage [][2]float64 // by passage: logits of "answers" and "live"
-	pair    [][]float64  // logit of "in conflict", symmetric
+	passage [][2]float64  // by passage: logits of "answers" and "live"
+	pair    [][]float64   // logit of "in conflict", symmetric
 }
 
 // apply runs the heads over the hidden states, one slice for each segment:

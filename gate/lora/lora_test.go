@@ -14,6 +14,7 @@ import (
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/gate/clarifiertest"
+	"github.com/askback/askback/gate/evaluate"
 	"github.com/askback/askback/internal/encoder"
 	"github.com/askback/askback/retrieval"
 )
@@ -213,6 +214,45 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if _, err := New(model, good); err != nil {
 		t.Errorf("the embedded adapter itself: %v", err)
+	}
+}
+
+// TestPlainIsPrecise measures the plain cases on the training cases, which
+// were written to be misleading: asking there is right at least as often as
+// plainScore says, and hardly any clear case is among them.
+func TestPlainIsPrecise(t *testing.T) {
+	f, err := os.Open("../../training/data/train.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cases, err := evaluate.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var right, wrong, clear int
+	for _, c := range cases {
+		ask, ok := c.Label(gate.Post)
+		if !ok {
+			continue
+		}
+		if !ask {
+			clear++
+		}
+		if plain(c.Request(gate.Post)) == nil {
+			continue
+		}
+		if ask {
+			right++
+		} else {
+			wrong++
+		}
+	}
+	precision := float64(right) / float64(right+wrong)
+	over := float64(wrong) / float64(clear)
+	t.Logf("%d right, %d wrong of %d clear: precision %.3f, over-asking %.4f", right, wrong, clear, precision, over)
+	if precision < plainScore || over > .005 || right < 10 {
+		t.Errorf("precision %.3f (want %.2f), over-asking %.4f (at most .005), %d right (at least 10)", precision, plainScore, over, right)
 	}
 }
 

@@ -116,9 +116,12 @@ func (x reading) readings(r gate.Request) []option {
 }
 
 // competing gives the passages that compete with each other, in rank order:
-// the strongest pair, and each other that competes with one of it about as
-// strongly.
+// those that plainly do, else the strongest pair, and each other that competes
+// with one of it about as strongly.
 func (x reading) competing() []int {
+	if x.plain != nil {
+		return x.plain
+	}
 	a, b := x.topPair()
 	if a < 0 {
 		return nil

@@ -16,6 +16,7 @@ type reading struct {
 	settled      []mark  // words of the dialogue that settle the case, surest first
 	passages     []passageReading
 	conflict     [][]float64 // probability that two passages are in conflict
+	plain        []int       // passages among which the question plainly does not choose
 }
 
 // passageReading is what the model made of one passage. Probabilities.
