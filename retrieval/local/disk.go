@@ -7,15 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -26,7 +27,6 @@ import (
 const (
 	applicationID = 0x61736b62 // "askb", in the header of every index file
 	schemaVersion = 1
-	lockWait      = 5 * time.Second
 )
 
 const schema = `
@@ -48,6 +48,7 @@ CREATE TABLE passages (
 	text     TEXT NOT NULL,
 	metadata TEXT NOT NULL, -- a JSON object
 	vector   BLOB NOT NULL, -- unit length, little-endian float32
+	checksum INTEGER NOT NULL, -- CRC-32C of the other columns but position
 	UNIQUE (document, position)
 );
 INSERT INTO meta VALUES ('generation', '0');
@@ -57,6 +58,7 @@ INSERT INTO meta VALUES ('generation', '0');
 // by data_version, whether the file has changed, and reads the changes.
 type disk struct {
 	path   string
+	wait   time.Duration // for locks
 	db     *sql.DB
 	writer *sql.Conn // used with Index.write held
 
@@ -69,7 +71,7 @@ type disk struct {
 
 // openDisk opens or makes the file. It changes nothing in a file that is not an
 // index.
-func openDisk(ctx context.Context, path, identity string) (*disk, error) {
+func openDisk(ctx context.Context, path, identity string, wait time.Duration) (*disk, error) {
 	if err := looksRight(path); err != nil {
 		return nil, err
 	}
@@ -78,11 +80,11 @@ func openDisk(ctx context.Context, path, identity string) (*disk, error) {
 	}
 	name := url.URL{Path: filepath.ToSlash(path)}
 	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=foreign_keys(1)&_pragma=synchronous(1)",
-		name.EscapedPath(), lockWait.Milliseconds()))
+		name.EscapedPath(), wait.Milliseconds()))
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	d := &disk{path: path, db: db}
+	d := &disk{path: path, wait: wait, db: db}
 	if err := d.start(ctx, identity); err != nil {
 		return nil, errors.Join(d.explain("opening", err), d.close())
 	}
@@ -138,7 +140,7 @@ func (d *disk) start(ctx context.Context, identity string) error {
 		return fmt.Errorf("SQLite keeps journal_mode %q where WAL was asked for; put the index on a local disk", mode)
 	}
 	for _, conn := range []*sql.Conn{d.writer, d.reader} {
-		for pragma, want := range map[string]int64{"foreign_keys": 1, "synchronous": 1, "busy_timeout": lockWait.Milliseconds()} {
+		for pragma, want := range map[string]int64{"foreign_keys": 1, "synchronous": 1, "busy_timeout": d.wait.Milliseconds()} {
 			if got, err := number(ctx, conn, "PRAGMA "+pragma); err != nil || got != want {
 				return errors.Join(err, fmt.Errorf("SQLite has %s = %d where %d was asked for", pragma, got, want))
 			}
@@ -202,7 +204,14 @@ func (d *disk) verify(ctx context.Context, identity string) error {
 		return err
 	}
 	if state != "ok" {
-		return fmt.Errorf("%w: %s: %s; %s", ErrCorrupt, d.path, state, remedy)
+		return d.damaged("%s", strings.Join(strings.Fields(state), " "))
+	}
+	tables, err := number(ctx, d.writer, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('meta', 'documents', 'passages')")
+	if err != nil {
+		return err
+	}
+	if tables != 3 {
+		return d.damaged("tables are missing")
 	}
 	have, err := d.meta(ctx, d.writer, "embedder")
 	if err != nil {
@@ -319,7 +328,7 @@ func (d *disk) since(ctx context.Context, conn *sql.Conn, generation int64) (del
 }
 
 func (d *disk) readPassages(ctx context.Context, conn *sql.Conn, generation int64, place map[string]int, out *delta) error {
-	rows, err := conn.QueryContext(ctx, `SELECT p.id, p.document, p.title, p.source, p.text, p.metadata, p.vector
+	rows, err := conn.QueryContext(ctx, `SELECT p.id, p.document, p.title, p.source, p.text, p.metadata, p.vector, p.checksum
 		FROM documents d JOIN passages p ON p.document = d.id WHERE d.generation > ? ORDER BY p.document, p.position`, generation)
 	if err != nil {
 		return err
@@ -328,17 +337,20 @@ func (d *disk) readPassages(ctx context.Context, conn *sql.Conn, generation int6
 	for rows.Next() {
 		var p retrieval.Passage
 		var metadata, vector sql.RawBytes
-		if err := rows.Scan(&p.ID, &p.Document, &p.Title, &p.Source, &p.Text, &metadata, &vector); err != nil {
+		var sum uint32
+		if err := rows.Scan(&p.ID, &p.Document, &p.Title, &p.Source, &p.Text, &metadata, &vector, &sum); err != nil {
 			return err
+		}
+		if sum != checksum(p, metadata, vector) {
+			return d.damaged("passage %q is not what was stored", p.ID)
 		}
 		if len(vector) != 4*out.dim || out.dim == 0 {
 			return d.damaged("passage %q has a vector of %d bytes, the index one of %d numbers", p.ID, len(vector), out.dim)
 		}
-		if string(metadata) != "{}" && json.Unmarshal(metadata, &p.Metadata) != nil {
-			return d.damaged("passage %q has metadata that is no JSON object", p.ID)
-		}
-		if !utf8.ValidString(p.Text) || !utf8.ValidString(p.Title) {
-			return d.damaged("passage %q is not valid UTF-8", p.ID)
+		if string(metadata) != "{}" {
+			if err := json.Unmarshal(metadata, &p.Metadata); err != nil {
+				return d.damaged("passage %q has metadata that cannot be read: %v", p.ID, err)
+			}
 		}
 		raw := &out.changed[place[p.Document]]
 		raw.passages = append(raw.passages, p)
@@ -354,7 +366,7 @@ func (d *disk) put(ctx context.Context, changes []change, generation int64) erro
 			return err
 		}
 	}
-	insert, err := d.writer.PrepareContext(ctx, "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+	insert, err := d.writer.PrepareContext(ctx, "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
 	if err != nil {
 		return err
 	}
@@ -376,7 +388,8 @@ func (d *disk) put(ctx context.Context, changes []change, generation int64) erro
 				}
 			}
 			dim = len(e.vector)
-			if _, err := insert.ExecContext(ctx, p.ID, p.Document, i, p.Title, p.Source, p.Text, string(metadata), encodeVector(e.vector)); err != nil {
+			vector := encodeVector(e.vector)
+			if _, err := insert.ExecContext(ctx, p.ID, p.Document, i, p.Title, p.Source, p.Text, string(metadata), vector, checksum(p, metadata, vector)); err != nil {
 				return err
 			}
 		}
@@ -387,6 +400,18 @@ func (d *disk) put(ctx context.Context, changes []change, generation int64) erro
 		}
 	}
 	return d.setMeta(ctx, "generation", strconv.FormatInt(generation, 10))
+}
+
+// checksum covers a row of passages, so that damage that SQLite cannot see, such
+// as within a vector, is seen.
+func checksum(p retrieval.Passage, metadata, vector []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	var sum uint32
+	for _, field := range []string{p.ID, p.Document, p.Title, p.Source, p.Text} {
+		sum = crc32.Update(sum, table, []byte(field))
+		sum = crc32.Update(sum, table, []byte{0})
+	}
+	return crc32.Update(crc32.Update(sum, table, metadata), table, vector)
 }
 
 func encodeVector(v []float32) []byte {
@@ -427,7 +452,7 @@ func (d *disk) explain(doing string, err error) error {
 		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 			return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, d.path, err, remedy)
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-			return fmt.Errorf("%w: %s was being written for more than %v; try again when the other process is done: %w", ErrLocked, d.path, lockWait, err)
+			return fmt.Errorf("%w: %s was being written for more than %v; try again when the other process is done: %w", ErrLocked, d.path, d.wait, err)
 		}
 	}
 	return fmt.Errorf("%s the index %s: %w", doing, d.path, err)

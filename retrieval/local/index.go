@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/askback/askback/retrieval"
 )
@@ -26,10 +27,16 @@ type Options struct {
 	// built-in knowledge base starts without embedding. They must be the
 	// embedder's own for retrieval.EmbeddingText of the passage.
 	Vectors map[string][]float32
+	// LockWait is how long to wait for another process that is writing to the
+	// file before giving up with ErrLocked; 0 means DefaultLockWait.
+	LockWait time.Duration
 	// PerDocument is the most passages of one document in a result; 0 is no
 	// limit.
 	PerDocument int
 }
+
+// DefaultLockWait is how long a process waits for another that is writing.
+const DefaultLockWait = 5 * time.Second
 
 // Index is the embedded index. It serves as Store and as Retriever, and is safe
 // for concurrent use: readers see a document's old passages or its new ones,
@@ -69,7 +76,10 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if o.Path == "" {
 		return x, nil
 	}
-	d, err := openDisk(ctx, o.Path, o.Identity)
+	if o.LockWait <= 0 {
+		o.LockWait = DefaultLockWait
+	}
+	d, err := openDisk(ctx, o.Path, o.Identity, o.LockWait)
 	if err != nil {
 		return nil, err
 	}

@@ -39,8 +39,8 @@ type entry struct {
 // knownIdentifier is an identifier that passages hold.
 type knownIdentifier struct {
 	text  string  // as first written
-	slots []int32 // ascending, deleted ones included
-	sure  int     // passages in which its form is sure
+	slots []int32 // of the passages that hold it, ascending
+	sure  []int32 // of those in which its form is sure
 }
 
 func newMemory(dim int) *memory {
@@ -119,7 +119,7 @@ func (m *memory) add(e *entry) int32 {
 		if !id.Sure {
 			continue
 		}
-		if k.sure == 0 {
+		if len(k.sure) == 0 {
 			k.text = id.Text
 			if id.Family != "" {
 				if m.families[id.Family] == nil {
@@ -128,7 +128,7 @@ func (m *memory) add(e *entry) int32 {
 				m.families[id.Family][id.Key] = true
 			}
 		}
-		k.sure++
+		k.sure = append(k.sure, slot)
 	}
 	return slot
 }
@@ -154,21 +154,24 @@ func (m *memory) remove(name string) {
 
 func (m *memory) forget(id retrieval.Identifier, slot int32) {
 	k := m.known[id.Key]
-	if i, ok := slices.BinarySearch(k.slots, slot); ok {
-		k.slots = slices.Delete(k.slots, i, i+1)
-	}
-	if id.Sure {
-		k.sure--
-		if keys := m.families[id.Family]; k.sure == 0 && keys != nil {
-			delete(keys, id.Key)
-			if len(keys) == 0 {
-				delete(m.families, id.Family)
-			}
+	k.slots = without(k.slots, slot)
+	k.sure = without(k.sure, slot)
+	if keys := m.families[id.Family]; len(k.sure) == 0 && keys != nil {
+		delete(keys, id.Key)
+		if len(keys) == 0 {
+			delete(m.families, id.Family)
 		}
 	}
 	if len(k.slots) == 0 {
 		delete(m.known, id.Key)
 	}
+}
+
+func without(slots []int32, slot int32) []int32 {
+	if i, ok := slices.BinarySearch(slots, slot); ok {
+		return slices.Delete(slots, i, i+1)
+	}
+	return slots
 }
 
 // pack builds the memory anew once most of its slots are empty.

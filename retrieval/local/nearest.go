@@ -34,7 +34,7 @@ func (m *memory) nearest(id retrieval.Identifier) []string {
 	}
 	var found []near
 	for key, k := range m.known {
-		if k.sure == 0 || key == id.Key {
+		if len(k.sure) == 0 || key == id.Key {
 			continue
 		}
 		related := id.Family != "" && m.families[id.Family][key]

@@ -59,7 +59,7 @@ func (m *memory) search(texts []string, vectors [][]float32, filter map[string]s
 	wanted := m.wanted(texts)
 	neighbours := m.neighbours(wanted)
 	allowed := func(slot int32) bool {
-		return m.entries[slot] != nil && !neighbours[slot] && matches(m.entries[slot].passage.Metadata, filter)
+		return m.entries[slot] != nil && (neighbours == nil || !neighbours[slot]) && matches(m.entries[slot].passage.Metadata, filter)
 	}
 	rankings := make([]ranked, len(texts))
 	for i, text := range texts {
@@ -110,25 +110,27 @@ func (m *memory) wanted(texts []string) []retrieval.Identifier {
 	return wanted
 }
 
-// neighbours gives the slots of passages that hold an identifier of the family
-// of a wanted one, but none that is wanted.
-func (m *memory) neighbours(wanted []retrieval.Identifier) map[int32]bool {
-	slots := make(map[int32]bool)
+// neighbours tells by slot which passages hold an identifier of the family of a
+// wanted one, but none that is wanted. It is nil if none does.
+func (m *memory) neighbours(wanted []retrieval.Identifier) []bool {
+	var slots []bool
 	for _, w := range wanted {
 		for key := range m.families[w.Family] {
-			for _, slot := range m.known[key].slots {
-				for _, id := range m.entries[slot].identifiers {
-					if id.Key == key && id.Sure {
-						slots[slot] = true
-					}
-				}
+			if slots == nil {
+				slots = make([]bool, len(m.entries))
+			}
+			for _, slot := range m.known[key].sure {
+				slots[slot] = true
 			}
 		}
+	}
+	if slots == nil {
+		return nil
 	}
 	for _, w := range wanted {
 		if k := m.known[w.Key]; k != nil {
 			for _, slot := range k.slots {
-				delete(slots, slot)
+				slots[slot] = false
 			}
 		}
 	}
