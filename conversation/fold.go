@@ -117,6 +117,7 @@ type folder struct {
 type optionWords struct {
 	key     string
 	content []string
+	joined  []string // neighbours written as one: "bm200" for "BM-200"
 }
 
 func newFolder(p Pending, reply string) *folder {
@@ -131,6 +132,10 @@ func newFolder(p Pending, reply string) *folder {
 		w := optionWords{key: key(o.Text), content: content(plains(o.Text))}
 		if len(w.content) == 0 {
 			w.content = plains(o.Text)
+		}
+		all := strings.Fields(w.key)
+		for i := 1; i < len(all); i++ {
+			w.joined = append(w.joined, all[i-1]+all[i])
 		}
 		slices.Sort(w.content)
 		w.content = slices.Compact(w.content)
@@ -170,45 +175,42 @@ func (f *folder) fold(ctx context.Context) Folded {
 	// One pass over the parts. Later parts correct earlier ones ("the first,
 	// no, the second"), and what is no rule's is kept as a detail.
 	var (
-		got            []int    // options chosen, in the order of the reply
-		out            []int    // options ruled out
-		extra          []string // what was said besides
-		seen           = map[act]bool{}
-		rule           string
-		about, between []int
+		got, out, between, about []int
+		kept                     extras
+		seen                     = map[act]bool{}
+		rule                     string
 	)
-	for _, s := range f.parts() {
-		r := f.read(s)
-		if r.act == actNo && len(got) > 0 {
-			got, rule = nil, ""
-		}
+	for _, p := range f.parts() {
+		r := f.read(p)
 		switch r.act {
 		case actFiller:
 			continue
-		case actChoose:
-			for _, i := range r.options {
-				if !slices.Contains(got, i) {
-					got = append(got, i)
-				}
+		case actNo:
+			got, rule = nil, ""
+		case actQuestion:
+			if len(kept) > 0 && refersBack(p) {
+				r.act = actDetail // "it's a cat, does that change anything?"
 			}
-			rule = r.rule
-			extra = append(extra, r.extra...)
-		case actExclude:
-			out = append(out, r.options...)
-		case actBetween:
-			between = r.options
-		case actExplain:
-			about = append(about, r.options...)
-		case actDetail:
-			extra = append(extra, r.extra...)
 		}
-		if rule == "" {
+		if rule == "" || r.act == actChoose {
 			rule = r.rule
 		}
 		seen[r.act] = true
+		switch r.act {
+		case actChoose:
+			got = union(got, r.options)
+		case actExclude:
+			out = union(out, r.options)
+		case actBetween:
+			between = union(between, r.options)
+		case actExplain:
+			about = union(about, r.options)
+		}
+		kept.add(r)
 	}
 	got = slices.DeleteFunc(got, func(i int) bool { return slices.Contains(out, i) })
 	n := len(f.opts)
+	extra := kept.texts(actBetween, len(got) == 0)
 
 	switch {
 	case len(got) > 0:
@@ -217,38 +219,85 @@ func (f *folder) fold(ctx context.Context) Folded {
 		return Folded{Kind: ReplyNewQuestion, Question: f.whole, Rule: "question"}
 	case seen[actExplain]:
 		return f.explain(about)
-	case len(between) > 0:
-		return f.unclear(between, "between")
-	case seen[actAll]:
-		if n == 0 {
-			return f.detailInContext("all")
-		}
+	case seen[actAll] && n > 0:
 		return f.chosen(kindOf(n, n), upTo(n), extra, "all")
-	case seen[actNone] || seen[actExclude] || seen[actNo] && n > 0:
+	case seen[actNone], seen[actExclude], seen[actNo] && n > 0 && !seen[actCancel]:
 		return f.none(out, extra, seen)
-	case len(extra) > 0:
-		return f.detail(ctx, extra)
-	case seen[actJustAnswer]:
-		return Folded{Kind: ReplyJustAnswer, Question: f.p.Question, Assume: true, Rule: "just answer"}
-	case seen[actDontKnow]:
-		return Folded{Kind: ReplyDontKnow, Question: f.p.Question, Assume: true, Rule: "don't know"}
-	case seen[actYes], seen[actNo]:
-		switch {
-		case n == 0:
-			return f.detailInContext("yes or no")
-		case n == 1:
-			return f.chosen(ReplyChoice, []int{0}, nil, "yes")
-		}
-		return f.unclear(upTo(n), "yes to several")
 	case seen[actCancel]:
 		return Folded{Kind: ReplyCancel, Question: f.p.Question, Say: say(f.lang, sayCancel), Rule: "cancel"}
+	case seen[actJustAnswer]:
+		return f.assume(ReplyJustAnswer, extra)
+	case seen[actDontKnow]:
+		return f.assume(ReplyDontKnow, extra)
+	case seen[actDetail]:
+		return f.detail(ctx, extra)
+	case len(between) > 0:
+		return f.unclear(between, "between")
+	case n == 0 && (seen[actYes] || seen[actNo] || seen[actAll] || seen[actSelect]):
+		return f.detailInContext(rule)
+	case seen[actYes] && n == 1:
+		return f.chosen(ReplyChoice, []int{0}, nil, "yes")
+	case seen[actYes]:
+		return f.unclear(upTo(n), "yes to several")
 	case seen[actSelect]:
-		if n == 0 {
-			return f.detailInContext("ordinal")
-		}
 		return f.unclear(nil, "no such option")
 	}
 	return f.unclear(nil, "says nothing")
+}
+
+// extras are the parts of a reply that are kept as details, each with the
+// filler after it that leads to the next.
+type extras []reading
+
+func (e *extras) add(r reading) { *e = append(*e, r) }
+
+// texts gives the details as written; neighbours stay together. The parts of
+// which an option was almost read count only if with.
+func (e extras) texts(almost act, with bool) []string {
+	var s []string
+	var run part
+	detail := false // a real one is there
+	for _, r := range e {
+		detail = detail || len(r.extra.words) > 0 && r.act != almost
+	}
+	flush := func() {
+		if len(run.words) > 0 {
+			s = append(s, bare(run.String()))
+		}
+		run = part{}
+	}
+	for _, r := range e {
+		if len(r.extra.words) == 0 || r.act == almost && !(with && detail) {
+			flush()
+			continue
+		}
+		if len(run.words) > 0 && r.act != actChoose {
+			run.words = append(slices.Clone(run.words), r.extra.words...)
+			continue
+		}
+		flush()
+		run = r.extra
+	}
+	flush()
+	return s
+}
+
+func union(a, b []int) []int {
+	for _, i := range b {
+		if !slices.Contains(a, i) {
+			a = append(a, i)
+		}
+	}
+	return a
+}
+
+// assume answers without what was asked for, and keeps what was said instead.
+func (f *folder) assume(kind ReplyKind, extra []string) Folded {
+	r := Folded{Kind: kind, Question: f.p.Question, Assume: true, Rule: "phrase"}
+	if len(extra) > 0 {
+		r.Question = compose(f.p, f.lang, nil, extra)
+	}
+	return r
 }
 
 func kindOf(chosen, options int) ReplyKind {

@@ -14,8 +14,8 @@ var comparisons = []comparison{
 	{"dearer dearest pricier priciest expensive teurere teuerste teureren caro cara cher chere 贵 महंगा महंगी महंगे", +1, "number"},
 	{"smaller smallest kleinere kleinste kleineren petit petite menor pequeno pequena छोटा छोटी छोटे 小", -1, "number"},
 	{"bigger biggest larger largest higher highest groessere groesste groesseren hoehere hoechste grand grande mayor बड़ा बड़ी बड़े 大", +1, "number"},
-	{"newer newest latest recent neuere neueste neuesten neueren recente nuevo nueva reciente 新 नया नई नए नवीनतम", +1, "year"},
-	{"older oldest earlier earliest aeltere aelteste aelteren fruehere ancien ancienne vieux viejo vieja antiguo antigua 旧 老 पुराना पुरानी पुराने", -1, "year"},
+	{"newer newest latest recent new neu neue neuen neuere neueste neuesten neueren recente nuevo nueva reciente 新 नया नई नए नवीनतम", +1, "year"},
+	{"older oldest old alt alte alten earlier earliest aeltere aelteste aelteren fruehere ancien ancienne vieux viejo vieja antiguo antigua 旧 老 पुराना पुरानी पुराने", -1, "year"},
 	{"shorter shortest kuerzere kuerzeste kuerzeren court courte corto corta 短", -1, "time"},
 	{"longer longest laengere laengste laengeren long longue largo larga 长", +1, "time"},
 }

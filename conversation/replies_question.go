@@ -18,7 +18,7 @@ var (
 		"ist sind gibt habt haben hat kann koennen koennt muss muessen darf duerfen soll sollen braucht brauche kostet bekomme bekommt wird werden gilt geht macht nimmt nehmen")
 	asksSubject = wordSet("i you we they he she it there the my your this that these those a an our any anyone somebody people all " +
 		"ich man es sie er wir ihr die der das mein meine meinen du den eine ein euch bei")
-	requests = wordSet("tell show explain list help find send book reset cancel change connect transfer call translate write remind describe compare open check track order reserve delete remove update add create " +
+	requests = wordSet("speak talk tell show explain list help find send book reset cancel change connect transfer call translate write remind describe compare open check track order reserve delete remove update add create " +
 		"sag sagen zeig zeigen erklaer erklaeren erklaere hilf helfen schick schicken storniere stornieren buche " +
 		"dis dites montre montrez explique expliquez aide aidez envoie envoyez annule annulez " +
 		"dime digame muestra muestrame explica explicame ayuda ayudame envia cancela")
@@ -109,7 +109,7 @@ func (f *folder) asksAnew(p part) bool {
 		return false // "is it the pro plan?"
 	}
 	if asksWhole(p, f.lang) {
-		return true
+		return !f.asksAbout(p)
 	}
 	open := len(f.opts) == 0
 	text := " " + strings.Join(ws, " ") + " "
@@ -157,4 +157,66 @@ func confirms(ws []string) bool {
 		return slices.Contains([]string{"el", "la", "un", "una", "los", "las"}, ws[1])
 	}
 	return false
+}
+
+// refersBack says whether a question is about what was said just before it:
+// "does that change anything?"
+func refersBack(p part) bool {
+	ws := forms(p.words)
+	for len(ws) > 0 && leadIn[ws[0]] {
+		ws = ws[1:]
+	}
+	return len(ws) > 1 && len(ws) <= 6 && asksVerb[ws[0]] && (ws[1] == "that" || ws[1] == "it" || ws[1] == "this" || ws[1] == "das" || ws[1] == "es")
+}
+
+// seeks are how a question begins by which somebody wants to find out what to
+// reply.
+var seeks = []string{"how can i see", "how do i see", "where can i see", "where do i see", "where do i find", "where can i find", "how do i find", "how can i find", "how can i check", "how do i check", "how can i know", "how do i know", "how would i know", "how can i tell", "how do i tell", "where is the", "where does it say", "wo finde ich", "wo sehe ich", "wo steht", "wie finde ich", "wie sehe ich", "ou trouver", "ou est ce que je trouve", "ou je trouve", "comment savoir", "comment voir", "donde veo", "donde encuentro", "donde puedo ver", "como se", "como puedo saber"}
+
+// identity are the words for what tells one thing from another.
+var identity = wordSet("model version number type kind serial label plate release code modell nummer typ modele numero type modelo tipo options choices types models versions")
+
+// asksAbout says whether a part asks about the clarification: it has the form of
+// a question, and nothing in it is foreign.
+func (f *folder) asksAbout(p part) bool {
+	ws := forms(p.words)
+	for len(ws) > 0 && leadIn[ws[0]] {
+		ws = ws[1:]
+	}
+	if comparesOptions(ws) {
+		return true
+	}
+	foreign, _ := f.foreign(p.words)
+	foreign = slices.DeleteFunc(foreign, func(w string) bool { return identity[w] })
+	if len(foreign) > 0 {
+		return false
+	}
+	if len(ws) < 2 || confirms(append(slices.Clone(ws), "", "")) {
+		return false
+	}
+	text := strings.Join(ws, " ") + " "
+	for _, s := range seeks {
+		if strings.HasPrefix(text, s+" ") {
+			return true
+		}
+	}
+	switch ws[0] {
+	case "what", "which", "welche", "welches", "welcher", "quel", "quelle", "quels", "quelles", "cual", "cuales", "que", "was":
+		if !p.asks && ws[0] != "which" && ws[0] != "what" {
+			return false
+		}
+		if len(ws) <= 3 { // "what app?"
+			return p.asks
+		}
+		if got, tie := f.match(p.words); len(got) == 1 && !tie {
+			return false // "what is it for the van?"
+		}
+		return true
+	}
+	return false
+}
+
+// comparesOptions knows "which is cheaper?", "which one do I need?"
+func comparesOptions(ws []string) bool {
+	return len(ws) > 2 && len(ws) <= 5 && ws[0] == "which" && (ws[1] == "is" || ws[1] == "one" || ws[1] == "of")
 }

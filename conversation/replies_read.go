@@ -3,6 +3,7 @@ package conversation
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // act is what one part of a reply does.
@@ -47,7 +48,7 @@ func (p part) with(ws []word) part { p.words = ws; return p }
 type reading struct {
 	act     act
 	options []int
-	extra   []string
+	extra   part // what was said besides, to be kept as a detail
 	rule    string
 }
 
@@ -76,6 +77,9 @@ func (f *folder) parts() []part {
 			if strings.ContainsAny(gap, ",;.!?…—–:/|()，。；：！？、।（）") || strings.Contains(gap, " - ") {
 				end(i, gap)
 			} else {
+				if butOf[ws[i-1].plain] {
+					continue // "anything but the office"
+				}
 				for n := 1; n <= 3 && i+n < len(ws); n++ {
 					if l.splits[strings.Join(forms(ws[i:i+n]), " ")] {
 						end(i, gap)
@@ -90,6 +94,8 @@ func (f *folder) parts() []part {
 	}
 	return ps
 }
+
+var butOf = wordSet("anything all everything nothing any")
 
 // read finds what one part does: the first rule that fits.
 func (f *folder) read(p part) reading {
@@ -136,7 +142,11 @@ func (f *folder) read(p part) reading {
 		return r
 	}
 	if f.asksAnew(p) {
-		return reading{act: actQuestion, rule: "question"}
+		return reading{act: actQuestion, extra: p, rule: "question"}
+	}
+	if f.asksAbout(p) {
+		got, _ := f.match(p.words)
+		return reading{act: actExplain, options: got, rule: "explain"}
 	}
 	if r, ok := f.byText(core); ok {
 		return r
@@ -145,12 +155,17 @@ func (f *folder) read(p part) reading {
 	if len(d.words) == 0 {
 		return reading{act: actFiller}
 	}
-	return reading{act: actDetail, extra: []string{d.String()}, rule: "detail"}
+	return reading{act: actDetail, extra: d, rule: "detail"}
 }
 
 // phrase knows a part that is a set phrase as a whole.
 func (f *folder) phrase(p part) (reading, bool) {
-	a, ok := lexicon().whole[strings.Join(forms(p.words), " ")]
+	ws := forms(p.words)
+	a, ok := lexicon().whole[strings.Join(ws, " ")]
+	if !ok {
+		ws = slices.DeleteFunc(ws, func(w string) bool { return particles[w] })
+		a, ok = lexicon().whole[strings.Join(ws, " ")]
+	}
 	if !ok {
 		return reading{}, false
 	}
@@ -164,6 +179,9 @@ func (f *folder) phrase(p part) (reading, bool) {
 	}
 	return reading{act: a, rule: "phrase"}, true
 }
+
+// particles are the words that a set phrase may have or lack.
+var particles = wordSet("really just honestly actually simply doch mal halt eben denn ja jetzt bitte einfach vraiment simplement franchement realmente simplemente sinceramente")
 
 // prefixed knows a part by how it begins.
 func (f *folder) prefixed(p, core part) (reading, bool) {
@@ -253,16 +271,20 @@ func (f *folder) negated(p part) (reading, bool) {
 		return reading{}, false
 	}
 	l := lexicon()
-	core := strip(p, l.frames)
-	ws := forms(core.words)
 	var rest part
-	for _, n := range l.negation {
-		if len(ws) > len(n) && slices.Equal(ws[:len(n)], n) {
-			rest = core.with(core.words[len(n):])
-			break
+	for _, core := range []part{p, strip2(p, l.frames)} {
+		ws := forms(core.words)
+		for _, n := range l.negation {
+			if len(ws) > len(n) && slices.Equal(ws[:len(n)], n) {
+				rest = core.with(core.words[len(n):])
+				break
+			}
+			if f.lang == "hi" && len(ws) > len(n) && slices.Equal(ws[len(ws)-len(n):], n) {
+				rest = core.with(core.words[:len(ws)-len(n)])
+				break
+			}
 		}
-		if f.lang == "hi" && len(ws) > len(n) && slices.Equal(ws[len(ws)-len(n):], n) {
-			rest = core.with(core.words[:len(ws)-len(n)])
+		if len(rest.words) > 0 {
 			break
 		}
 	}
@@ -337,18 +359,36 @@ func (f *folder) byText(p part) (reading, bool) {
 	if r, ok := f.listed(p); ok {
 		return r, true
 	}
+	foreign, known := f.foreign(p.words)
 	got, tie := f.match(p.words)
+	if len(got) == 0 && len(foreign) == 0 && f.onlyCommon(p.words) {
+		got, tie = upTo(len(f.opts)), true // "the e-bike", and all of them are
+	}
 	if len(got) == 0 {
 		return reading{}, false
 	}
-	foreign, known := f.foreign(p.words)
 	if len(foreign) > 3 && len(foreign) > known {
 		return reading{}, false
 	}
 	if tie {
-		return reading{act: actBetween, options: got, rule: "text"}, true
+		return reading{act: actBetween, options: got, extra: p, rule: "text"}, true
 	}
 	return reading{act: actChoose, options: got, extra: f.beside(p, got[0]), rule: "text"}, true
+}
+
+// onlyCommon says whether ws names nothing but what all options have in common.
+func (f *folder) onlyCommon(ws []word) bool {
+	c := content(forms(ws))
+	for _, w := range c {
+		found := false
+		for o := range f.common {
+			found = found || likeness(w, o) >= 0.7
+		}
+		if !found {
+			return false
+		}
+	}
+	return len(c) > 0
 }
 
 // listed knows "the compact and the van": each side names one option.
@@ -403,13 +443,23 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 	}
 	slices.Sort(said)
 	said = slices.Compact(said)
+	for i := range ws[:len(ws)-1] { // "sea view" is "Seaview"
+		said = append(said, ws[i].plain+ws[i+1].plain)
+	}
 	score := make([]float64, len(f.opts))
-	for _, s := range said {
+	for n, s := range said {
 		like := make([]float64, len(f.opts))
 		top, all := 0.0, true
 		for i, o := range f.opts {
 			for _, w := range o.content {
-				like[i] = max(like[i], likeness(s, w))
+				if pair := n > len(said)-len(ws); !pair {
+					like[i] = max(like[i], likeness(s, w))
+				} else if likeness(s, w) >= 0.9 && utf8.RuneCountInString(s) > 3 {
+					like[i] = 1
+				}
+			}
+			if slices.Contains(o.joined, s) {
+				like[i] = 1
 			}
 			top = max(top, like[i])
 		}
@@ -437,12 +487,41 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 			is = append(is, i)
 		}
 	}
+	if len(is) > 1 { // small words may tell: "over 20 kg", "under 20 kg"
+		if one := f.bySmallWords(ws, is); one >= 0 {
+			return []int{one}, false
+		}
+	}
 	if len(is) > 1 { // "full service" is said whole, "full service plus" is not
 		if whole := slices.DeleteFunc(slices.Clone(is), func(i int) bool { return !covers(said, f.opts[i].content) }); len(whole) == 1 {
 			return whole, false
 		}
 	}
 	return is, len(is) > 1
+}
+
+// bySmallWords gives the one option of is that shares most of all words with ws,
+// prepositions included, or -1.
+func (f *folder) bySmallWords(ws []word, is []int) int {
+	best, most, tied := -1, 0, false
+	for _, i := range is {
+		n := 0
+		for _, w := range strings.Fields(f.opts[i].key) {
+			if w != "the" && w != "a" && w != "of" && slices.ContainsFunc(ws, func(s word) bool { return s.plain == w }) {
+				n++
+			}
+		}
+		switch {
+		case n > most:
+			best, most, tied = i, n, false
+		case n == most:
+			tied = true
+		}
+	}
+	if tied {
+		return -1
+	}
+	return best
 }
 
 func covers(said, option []string) bool {
@@ -455,34 +534,42 @@ func covers(said, option []string) bool {
 }
 
 // beside gives what a part says besides naming option i: the words that follow
-// the option's, or the whole part if more than one word is new.
-func (f *folder) beside(p part, i int) []string {
+// the option's, or the whole part if more than one word before them is new.
+func (f *folder) beside(p part, i int) part {
+	frames := lexicon().frames
 	last := -1
 	for j, w := range p.words {
-		if slices.ContainsFunc(f.opts[i].content, func(o string) bool { return likeness(w.plain, o) >= 0.6 }) {
+		if f.opts[i].has(w.plain) || j > 0 && slices.Contains(f.opts[i].joined, p.words[j-1].plain+w.plain) {
 			last = j
 		}
 	}
 	if last < 0 {
-		return nil
+		return part{}
 	}
 	if foreign, _ := f.foreign(p.words[:last]); len(foreign) >= 2 {
-		return []string{strip2(p, lexicon().frames).String()}
+		return strip2(p, frames)
 	}
-	rest := strip2(p.with(p.words[last+1:]), lexicon().frames)
+	rest := strip2(p.with(p.words[last+1:]), frames)
 	for len(rest.words) > 0 {
-		w := rest.words[0].plain
-		if listWords[w] || w == "one" || w == "ones" || w == "plan" {
-			rest = rest.with(rest.words[1:])
-			continue
+		if w := rest.words[0].plain; !listWords[w] && w != "one" && w != "ones" {
+			break
 		}
-		break
+		rest = rest.with(rest.words[1:])
 	}
 	foreign, _ := f.foreign(rest.words)
-	if len(foreign) == 0 && !slices.ContainsFunc(rest.words, func(w word) bool { return isNumber(w.plain) }) {
-		return nil
+	number := slices.ContainsFunc(rest.words, func(w word) bool { return isNumber(w.plain) })
+	switch {
+	case len(foreign) == 0 && !number:
+		return part{}
+	case len(rest.words) == 1 && number:
+		return strip2(p, frames) // "windows 11"
 	}
-	return []string{rest.String()}
+	return rest
+}
+
+// has says whether the option's text has a word like w.
+func (o optionWords) has(w string) bool {
+	return slices.ContainsFunc(o.content, func(c string) bool { return likeness(w, c) >= 0.6 })
 }
 
 // foreign gives the content words of ws that neither the question nor its
@@ -553,7 +640,7 @@ func (f *folder) restated() bool {
 	ws := words(f.reply)
 	p := part{words: ws, text: f.reply, asks: strings.ContainsAny(f.reply, "?？")}
 	asked := content(plains(f.p.Question))
-	if len(asked) == 0 || !asksWhole(p, f.lang) {
+	if len(asked) == 0 || !asksWhole(p, f.lang) || requests[ws[0].plain] {
 		return false
 	}
 	said := content(forms(ws))

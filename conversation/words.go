@@ -42,6 +42,9 @@ func words(text string) []word {
 			if elided(text[start:i]) { // "l'option" is two words, "don't" is one
 				flush(i)
 			}
+		case r == '&' || r == '+' && start < 0:
+			flush(i)
+			ws = append(ws, word{"&", i, i + 1})
 		case (r == '.' || r == ',' || r == ':') && start >= 0 && isDigit(text, i-1) && isDigit(text, i+1):
 		default:
 			flush(i)
@@ -113,9 +116,9 @@ func likeness(a, b string) float64 {
 	if a == b {
 		return 1
 	}
-	if isNumber(a) || isNumber(b) {
-		if x, ok := number(a); ok {
-			if y, ok := number(b); ok && x == y {
+	if isNumeral(a) || isNumeral(b) {
+		if x, ok := numeral(a); ok {
+			if y, ok := numeral(b); ok && x == y {
 				return 0.95
 			}
 		}
@@ -141,7 +144,9 @@ func likeness(a, b string) float64 {
 		return 0.85
 	}
 	if la < 5 {
-		if la == 4 && lb == 4 && slips([]rune(a), []rune(b), 1) <= 1 && sameLetters(a, b) { // "vna", "wbe"
+		swap := la == lb && sameLetters(a, b)
+		missing := lb == 5 && a[0] == b[0]
+		if la == 4 && (swap || missing) && slips([]rune(a), []rune(b), 1) <= 1 { // "basci", "geen"
 			return 0.6
 		}
 		return 0
@@ -153,7 +158,35 @@ func likeness(a, b string) float64 {
 	if lb-la <= most && slips([]rune(a), []rune(b), most) <= most {
 		return 0.7
 	}
+	if n := sharedStart(a, b); n >= 5 && 5*n >= 4*la { // "extend", "extension"
+		return 0.7
+	}
 	return 0
+}
+
+// sharedStart counts the characters with which both words begin.
+func sharedStart(a, b string) int {
+	n, y := 0, []rune(b)
+	for _, r := range a {
+		if n == len(y) || y[n] != r {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// isNumeral says whether a word is a number in digits, or a version ("v2").
+func isNumeral(w string) bool {
+	return isNumber(w) || len(w) > 1 && w[0] == 'v' && isNumber(w[1:])
+}
+
+// numeral gives the value of a number in digits or, above one, in words.
+func numeral(w string) (float64, bool) {
+	if n := cardinals[w]; n > 1 {
+		return float64(n), true
+	}
+	return number(strings.TrimPrefix(w, "v"))
 }
 
 func sameLetters(a, b string) bool {

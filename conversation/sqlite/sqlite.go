@@ -286,12 +286,12 @@ func (s *Store) Begin(ctx context.Context, id string) (conversation.Claim, error
 
 // Load implements conversation.Store.
 func (s *Store) Load(ctx context.Context, id string) (*conversation.Conversation, error) {
-	var c *conversation.Conversation
-	found := false
-	err := s.write(ctx, func(tx *sql.Tx) (err error) {
-		c, found, err = load(ctx, tx, id)
-		return err
-	})
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one moment's state, without keeping writers out
+	if err != nil {
+		return nil, s.explain("reading", err)
+	}
+	defer tx.Rollback()
+	c, found, err := load(ctx, tx, id)
 	if err != nil {
 		return nil, s.explain("reading", err)
 	}
