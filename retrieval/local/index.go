@@ -125,13 +125,13 @@ func (x *Index) read(ctx context.Context, f func(m *memory)) error {
 
 // Retrieve finds passages by meaning (exact cosine) and by words (BM25) for each
 // of the query's texts and fuses the rankings (retrieval.Fuse). Passages that
-// hold an exact identifier of the query come first, and those that hold only
-// neighbours of it (ERR-5171 for ERR-5172) are left out, even if that leaves
-// nothing. Of passages with the same text one is given. A query without text
+// hold an exact identifier of the query come first, those that hold most kinds
+// of them before others, and passages that hold only neighbours of it (ERR-5171
+// for ERR-5172) are left out, even if that leaves nothing. Of passages with the same text one is given. A query without text
 // finds nothing; of a very long text the start and the end are searched for.
 //
-// Score is the fused score, 0 to 1, and up to 2 more for passages that hold an
-// identifier asked for. It says how well a passage is placed, not how relevant
+// Score is the fused score, 0 to 1, and for passages that hold an identifier
+// asked for 1 or more on top (so that 1 divides the two). It says how well a passage is placed, not how relevant
 // it is; for that see Explain.
 func (x *Index) Retrieve(ctx context.Context, q retrieval.Query) ([]retrieval.Passage, error) {
 	hits, err := x.Explain(ctx, q)

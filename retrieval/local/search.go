@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -56,11 +57,12 @@ func (m *memory) search(texts []string, vectors [][]float32, filter map[string]s
 	if limit <= 0 {
 		return nil
 	}
-	wanted := m.wanted(texts)
-	neighbours := m.neighbours(wanted)
-	allowed := func(slot int32) bool {
-		return m.entries[slot] != nil && (neighbours == nil || !neighbours[slot]) && matches(m.entries[slot].passage.Metadata, filter)
+	present := func(slot int32) bool {
+		return m.entries[slot] != nil && matches(m.entries[slot].passage.Metadata, filter)
 	}
+	asked := m.ask(m.wanted(texts))
+	leftOut := asked.left(present)
+	allowed := func(slot int32) bool { return !leftOut(slot) && present(slot) }
 	rankings := make([]ranked, len(texts))
 	for i, text := range texts {
 		a := analyzers.Get().(*analyzer)
@@ -69,7 +71,7 @@ func (m *memory) search(texts []string, vectors [][]float32, filter map[string]s
 		analyzers.Put(a)
 	}
 	for n := max(depth, 4*limit); ; n *= 4 {
-		hits := m.collect(m.rank(rankings, wanted, allowed, n), wanted, rankings, limit, perDocument)
+		hits := m.collect(m.rank(rankings, asked, allowed, n), asked, rankings, limit, perDocument)
 		if len(hits) == limit || n >= m.live {
 			return hits
 		}
@@ -110,31 +112,67 @@ func (m *memory) wanted(texts []string) []retrieval.Identifier {
 	return wanted
 }
 
-// neighbours tells by slot which passages hold an identifier of the family of a
-// wanted one, but none that is wanted. It is nil if none does.
-func (m *memory) neighbours(wanted []retrieval.Identifier) []bool {
-	var slots []bool
-	for _, w := range wanted {
-		for key := range m.families[w.Family] {
-			if slots == nil {
-				slots = make([]bool, len(m.entries))
-			}
-			for _, slot := range m.known[key].sure {
-				slots[slot] = true
-			}
-		}
-	}
-	if slots == nil {
+// asked is how the passages stand to the identifiers that a query asks for, by
+// slot. Identifiers of one family are one kind; one without a family is a kind
+// of its own.
+type asked struct {
+	identifiers []retrieval.Identifier
+	held        []uint8 // the kinds of which the passage holds one that is asked for
+	wrong       []bool  // of some kind it holds neighbours only
+	kinds       int
+}
+
+// ask looks the identifiers up. It is nil if there are none.
+func (m *memory) ask(identifiers []retrieval.Identifier) *asked {
+	if len(identifiers) == 0 {
 		return nil
 	}
-	for _, w := range wanted {
-		if k := m.known[w.Key]; k != nil {
-			for _, slot := range k.slots {
-				slots[slot] = false
+	kinds := make(map[string][]retrieval.Identifier)
+	for _, id := range identifiers {
+		kind := cmp.Or(id.Family, "="+id.Key)
+		kinds[kind] = append(kinds[kind], id)
+	}
+	a := &asked{identifiers: identifiers, kinds: len(kinds), held: make([]uint8, len(m.entries)), wrong: make([]bool, len(m.entries))}
+	holds, neighbour := make([]bool, len(m.entries)), make([]bool, len(m.entries))
+	for kind, ids := range kinds {
+		clear(holds)
+		clear(neighbour)
+		for _, id := range ids {
+			if k := m.known[id.Key]; k != nil {
+				for _, slot := range k.slots {
+					holds[slot] = true
+				}
+			}
+		}
+		for key := range m.families[kind] {
+			for _, slot := range m.known[key].sure {
+				neighbour[slot] = true
+			}
+		}
+		for slot := range holds {
+			if holds[slot] {
+				a.held[slot] = uint8(min(int(a.held[slot])+1, math.MaxUint8))
+			} else if neighbour[slot] {
+				a.wrong[slot] = true
 			}
 		}
 	}
-	return slots
+	return a
+}
+
+// left gives the passages that are left out: those that hold neighbours of what
+// is asked for and nothing asked for, and, if some passage holds something of
+// each kind, all that hold neighbours only of one. So "ERR-5172 on the AX-100"
+// finds neither ERR-5171 of the AX-100 nor ERR-5172 of the AX-200.
+func (a *asked) left(allowed func(slot int32) bool) func(slot int32) bool {
+	if a == nil {
+		return func(int32) bool { return false }
+	}
+	whole := false
+	for slot, held := range a.held {
+		whole = whole || int(held) == a.kinds && !a.wrong[slot] && allowed(int32(slot))
+	}
+	return func(slot int32) bool { return a.wrong[slot] && (whole || a.held[slot] == 0) }
 }
 
 // A candidate is a passage with its score.
@@ -143,10 +181,11 @@ type candidate struct {
 	score float64
 }
 
-// rank fuses the first n places of each ranking and puts passages that hold a
-// wanted identifier first: they score 1 more, and the best for each identifier
-// another 1, so that no identifier is crowded out by the passages of another.
-func (m *memory) rank(rankings []ranked, wanted []retrieval.Identifier, allowed func(int32) bool, n int) []candidate {
+// rank fuses the first n places of each ranking and puts passages that hold an
+// identifier asked for first: they score 1 more for each kind of which they hold
+// one, and the best for each identifier another 1, so that no identifier is
+// crowded out by the passages of another.
+func (m *memory) rank(rankings []ranked, asked *asked, allowed func(int32) bool, n int) []candidate {
 	var lists []retrieval.Ranking[int32]
 	before := func(a, b int32) bool { return m.entries[a].passage.ID < m.entries[b].passage.ID }
 	for i, r := range rankings {
@@ -160,42 +199,34 @@ func (m *memory) rank(rankings []ranked, wanted []retrieval.Identifier, allowed 
 	for _, f := range retrieval.Fuse(lists...) {
 		scores[f.Item] = f.Score
 	}
-	fused := maps.Clone(scores)
 	better := func(a, b int32) int {
-		return cmp.Or(cmp.Compare(fused[b], fused[a]), cmp.Compare(best(rankings, b).Cosine, best(rankings, a).Cosine),
+		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(best(rankings, b).Cosine, best(rankings, a).Cosine),
 			strings.Compare(m.entries[a].passage.ID, m.entries[b].passage.ID))
 	}
-	exact, first := make(map[int32]bool), make(map[int32]bool)
-	for _, w := range wanted {
-		k := m.known[w.Key]
-		if k == nil {
-			continue
-		}
-		var holding []int32
-		for _, slot := range k.slots {
-			if allowed(slot) {
-				holding = append(holding, slot)
-				exact[slot] = true
+	if asked != nil {
+		for slot, held := range asked.held {
+			if held > 0 && allowed(int32(slot)) {
+				scores[int32(slot)] += float64(held)
 			}
 		}
-		if len(holding) > 0 {
-			first[slices.MinFunc(holding, better)] = true
+		first := make(map[int32]bool)
+		for _, id := range asked.identifiers {
+			if k := m.known[id.Key]; k != nil {
+				if holding := slices.DeleteFunc(slices.Clone(k.slots), func(slot int32) bool { return !allowed(slot) }); len(holding) > 0 {
+					first[slices.MinFunc(holding, better)] = true
+				}
+			}
+		}
+		for slot := range first {
+			scores[slot]++
 		}
 	}
-	for slot := range exact {
-		scores[slot]++
+	candidates := slices.SortedFunc(maps.Keys(scores), better)
+	out := make([]candidate, len(candidates))
+	for i, slot := range candidates {
+		out[i] = candidate{slot, scores[slot]}
 	}
-	for slot := range first {
-		scores[slot]++
-	}
-	candidates := make([]candidate, 0, len(scores))
-	for slot, score := range scores {
-		candidates = append(candidates, candidate{slot, score})
-	}
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), better(a.slot, b.slot))
-	})
-	return candidates
+	return out
 }
 
 // best gives a passage's best scores over the texts.
@@ -210,7 +241,7 @@ func best(rankings []ranked, slot int32) retrieval.Hit {
 
 // collect takes the first candidates that differ in their text, at most
 // perDocument of one document if that is not 0.
-func (m *memory) collect(candidates []candidate, wanted []retrieval.Identifier, rankings []ranked, limit, perDocument int) []retrieval.Hit {
+func (m *memory) collect(candidates []candidate, asked *asked, rankings []ranked, limit, perDocument int) []retrieval.Hit {
 	var hits []retrieval.Hit
 	texts, documents := make(map[string]bool), make(map[string]int)
 	for _, c := range candidates {
@@ -229,7 +260,7 @@ func (m *memory) collect(candidates []candidate, wanted []retrieval.Identifier, 
 		hit.Metadata = maps.Clone(e.passage.Metadata)
 		hit.Score = c.score
 		for _, id := range e.identifiers {
-			if slices.ContainsFunc(wanted, func(w retrieval.Identifier) bool { return w.Key == id.Key }) {
+			if asked != nil && slices.ContainsFunc(asked.identifiers, func(w retrieval.Identifier) bool { return w.Key == id.Key }) {
 				hit.Identifiers = append(hit.Identifiers, id.Text)
 			}
 		}

@@ -264,6 +264,17 @@ func (s *suite) identifiers(t *testing.T) {
 	if got != "pump.md/2 pump.md/3" && got != "pump.md/3 pump.md/2" {
 		t.Errorf("two codes find %s, want both their passages first", got)
 	}
+	s.put(t, document("other.md", "Pump AX-200", "ERR-5171 means that the belt is torn.", "ERR-5172 means that the belt is loose."))
+	for query, want := range map[string]string{
+		"the AX-100 shows ERR-5172":           "pump.md/2",
+		"ERR-5172 on the ax 200":              "other.md/2",
+		"the belt is loose, AX-100, ERR-5171": "pump.md/1",
+	} {
+		got := ids(s.find(t, retrieval.Query{Texts: []string{query}, Limit: 20}))
+		if got != want && !strings.HasPrefix(got, want+" ") || strings.Count(got, "pump.md/")+strings.Count(got, "other.md/") > 2 {
+			t.Errorf("%q finds %s, want %s and of the other codes and pumps none", query, got, want)
+		}
+	}
 	got = ids(s.find(t, retrieval.Query{Texts: []string{"ERR-9999"}, Limit: 20}))
 	if strings.Contains(got, "pump.md/1") || strings.Contains(got, "pump.md/2") || strings.Contains(got, "pump.md/3") {
 		t.Errorf("a code that is not in the corpus finds the passages of others: %s", got)
