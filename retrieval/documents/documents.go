@@ -180,6 +180,7 @@ func (r *reader) read(ctx context.Context, name, id string) (retrieval.Document,
 	if err != nil {
 		return d, warnings, err
 	}
+	clean(&d)
 	if !slices.ContainsFunc(d.Blocks, saysSomething) {
 		return d, warnings, errors.New("no text found")
 	}
@@ -187,6 +188,25 @@ func (r *reader) read(ctx context.Context, name, id string) (retrieval.Document,
 		d.Title = titleFromName(id)
 	}
 	return d, warnings, nil
+}
+
+// clean mends what a format's own escapes, such as "&#13;" in HTML, bring in.
+func clean(d *retrieval.Document) {
+	d.Title = retrieval.CleanText(d.Title)
+	for key, value := range d.Metadata {
+		if name := retrieval.CleanText(key); name != key {
+			delete(d.Metadata, key)
+			key = name
+		}
+		d.Metadata[key] = retrieval.CleanText(value)
+	}
+	for i := range d.Blocks {
+		b := &d.Blocks[i]
+		b.Text, b.Header, b.Place = retrieval.CleanText(b.Text), retrieval.CleanText(b.Header), retrieval.CleanText(b.Place)
+		for j := range b.Headings {
+			b.Headings[j] = retrieval.CleanText(b.Headings[j])
+		}
+	}
 }
 
 func saysSomething(b retrieval.Block) bool {

@@ -28,7 +28,8 @@ func loadHTML(_ context.Context, data []byte, d *retrieval.Document) ([]string, 
 	}
 	page, err := parseHTML([]byte(source))
 	if err != nil {
-		return nil, err
+		d.Blocks = paragraphs(htmlText([]byte(source)), "")
+		return []string{"read as plain text: " + err.Error()}, nil
 	}
 	var warnings []string
 	if warning := readMarkdown(page.markdown, d); warning != "" {
@@ -118,4 +119,40 @@ func depthOf(n *html.Node, limit int) int {
 		depth++
 	}
 	return depth
+}
+
+// htmlText gives the text of HTML without its structure, but for a blank line
+// at the borders of blocks.
+func htmlText(source []byte) string {
+	var b strings.Builder
+	tokens := html.NewTokenizer(bytes.NewReader(source))
+	hidden := atom.Atom(0) // the element around that is not read
+	for {
+		switch tokens.Next() {
+		case html.ErrorToken: // the end
+			return strings.TrimSpace(b.String())
+		case html.TextToken:
+			if hidden == 0 {
+				b.WriteString(html.UnescapeString(string(tokens.Raw())))
+			}
+		case html.StartTagToken:
+			name, _ := tokens.TagName()
+			switch tag := atom.Lookup(name); tag {
+			case atom.Script, atom.Style, atom.Nav, atom.Template, atom.Svg:
+				if hidden == 0 {
+					hidden = tag
+				}
+			case atom.P, atom.Div, atom.Li, atom.Tr, atom.H1, atom.H2, atom.H3, atom.H4, atom.Blockquote, atom.Section:
+				b.WriteString("\n\n")
+			case atom.Br:
+				b.WriteByte('\n')
+			case atom.Td, atom.Th:
+				b.WriteByte(' ')
+			}
+		case html.EndTagToken:
+			if name, _ := tokens.TagName(); atom.Lookup(name) == hidden {
+				hidden = 0
+			}
+		}
+	}
 }

@@ -235,8 +235,13 @@ func areObjects(values []any) bool {
 	return true
 }
 
-// fieldsOf gives the values in v by name, with the names of those around them.
+// fieldsOf gives the values in v by name, with the names of those around them
+// as far as these are short.
 func fieldsOf(name string, v any) []field {
+	const longest = 200 // bytes
+	if _, plain := plainText(v); !plain && len(name) > longest {
+		return append([]field{{value: name}}, fieldsOf("", v)...)
+	}
 	join := func(part string) string {
 		if name == "" {
 			return part
@@ -254,20 +259,29 @@ func fieldsOf(name string, v any) []field {
 		var plain []string
 		var fields []field
 		for i, item := range v {
-			switch item.(type) {
-			case object, []any:
+			if text, ok := plainText(item); !ok {
 				fields = append(fields, fieldsOf(join(strconv.Itoa(i+1)), item)...)
-			case nil:
-			default:
-				plain = append(plain, fmt.Sprint(item))
+			} else if text != "" {
+				plain = append(plain, text)
 			}
 		}
 		if len(plain) > 0 {
 			fields = append([]field{{name, strings.Join(plain, ", ")}}, fields...)
 		}
 		return fields
-	case nil:
-		return nil
 	}
-	return []field{{name, fmt.Sprint(v)}}
+	text, _ := plainText(v)
+	return []field{{name, text}}
+}
+
+// plainText gives a value as text; ok is false for objects and arrays.
+func plainText(v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case object, []any:
+		return "", false
+	case nil:
+		return "", true
+	default:
+		return fmt.Sprint(v), true
+	}
 }

@@ -2,7 +2,6 @@ package documents
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"html"
 	"strings"
@@ -55,42 +54,53 @@ func readMarkdown(source string, d *retrieval.Document) (warning string) {
 	return ""
 }
 
-// A Markdown parser is quadratic in how deep blocks stand in each other and in
-// the length of a paragraph, so both are limited far above what people write.
+// A Markdown parser takes more than linear time for blocks deep in each other,
+// for long paragraphs and for wide tables, so these are limited, far above what
+// people write.
 const (
 	maxMarkdownDepth     = 50
 	maxMarkdownParagraph = 32 << 10 // bytes
+	maxMarkdownColumns   = 500
 )
 
 func tooIntricate(source string) error {
-	paragraph, line := 0, 0
-	for text := range strings.Lines(source) {
-		line++
-		if depth := markdownDepth(text); depth > maxMarkdownDepth {
-			return fmt.Errorf("line %d nests quotes or lists %d deep", line, depth)
+	paragraph, number := 0, 0
+	for line := range strings.Lines(source) {
+		number++
+		if depth := markdownDepth(line); depth > maxMarkdownDepth {
+			return fmt.Errorf("line %d nests quotes or lists %d deep", number, depth)
 		}
-		if strings.TrimSpace(text) == "" {
+		if columns := strings.Count(line, "|"); columns > maxMarkdownColumns && strings.Trim(line, "|-: \t\n") == "" {
+			return fmt.Errorf("line %d begins a table of %d columns", number, columns)
+		}
+		if strings.TrimSpace(line) == "" {
 			paragraph = 0
 			continue
 		}
-		if paragraph += len(text); paragraph > maxMarkdownParagraph && strings.ContainsAny(text, "[]*_`<~") {
-			return errors.New("a paragraph is very long")
+		if paragraph += len(line); paragraph > maxMarkdownParagraph && strings.ContainsAny(line, "[]*_`<~") {
+			return fmt.Errorf("the paragraph at line %d is very long", number)
 		}
 	}
 	return nil
 }
 
-// markdownDepth counts the marks of quotes and list items that a line begins with.
+// markdownDepth estimates how many quotes and list items a line stands in, by
+// the marks that it begins with and the spaces before them.
 func markdownDepth(line string) int {
-	depth := 0
+	marks, spaces := 0, 0
 	for i := range len(line) {
 		switch c := line[i]; {
-		case c == '>' || c == '-' || c == '+' || c == '*':
-			depth++
-		case c != ' ' && c != '\t' && c != '.' && c != ')' && (c < '0' || c > '9'):
-			return depth
-		case c == '.' || c == ')':
-			depth++
+		case c == ' ':
+			spaces++
+		case c == '\t':
+			spaces += 4
+		case c == '>' || c == '-' || c == '+' || c == '*' || c == '.' || c == ')':
+			marks++
+		case c < '0' || c > '9':
+			if marks == 0 {
+				return 0 // indented, but no item
+			}
+			return max(marks, spaces/2)
 		}
 	}
 	return 0 // a rule, or nothing but numbers
@@ -101,7 +111,9 @@ type markdown struct {
 	outline
 	source  []byte
 	anchors map[string]int // times that each was given
-	inHTML  bool           // source was HTML inside of Markdown
+
+	inHTML    bool // source was HTML inside of Markdown
+	converted int  // blocks of HTML
 }
 
 func (m *markdown) parse(source []byte) ast.Node {
@@ -152,15 +164,24 @@ func (m *markdown) anchor(title string) string {
 	return "#" + slug
 }
 
+// maxHTMLBlocks is how many blocks of HTML in one file are read with their
+// structure, which costs a part of a millisecond each.
+const maxHTMLBlocks = 500
+
 // html reads a block of HTML in Markdown.
 func (m *markdown) html(n *ast.HTMLBlock) {
 	if m.inHTML {
 		m.add(retrieval.Block{Text: string(m.lines(n))})
 		return
 	}
-	page, err := parseHTML(m.lines(n))
+	source := m.lines(n)
+	if m.converted++; m.converted > maxHTMLBlocks {
+		m.add(retrieval.Block{Text: htmlText(source)})
+		return
+	}
+	page, err := parseHTML(source)
 	if err != nil {
-		m.add(retrieval.Block{Text: string(m.lines(n))})
+		m.add(retrieval.Block{Text: htmlText(source)})
 		return
 	}
 	outer := m.source
