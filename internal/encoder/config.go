@@ -108,6 +108,8 @@ func (c Config) check() error {
 		}
 	}
 	switch {
+	case c.Layers > 1000:
+		return fmt.Errorf("num_hidden_layers %d is out of range", c.Layers)
 	case c.Hidden%32 != 0 || c.Intermediate%32 != 0:
 		return fmt.Errorf("hidden_size %d and intermediate_size %d must be multiples of 32", c.Hidden, c.Intermediate)
 	case c.Hidden%c.Heads != 0:

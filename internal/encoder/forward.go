@@ -28,11 +28,11 @@ type Options struct {
 const (
 	// A group of sequences goes through the whole model together. Below
 	// minGroup tokens the weights are unpacked too often for the work they do.
-	minGroup = 120
+	minGroup = 360
 
 	// blockRows rows of activations stay in a core's cache while a linear
 	// layer's panels pass over them. It is a multiple of every kernel's rows.
-	blockRows = 120
+	blockRows = 360
 
 	// minTask is the least work worth handing to another goroutine, in
 	// multiplications.

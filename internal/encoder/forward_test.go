@@ -23,57 +23,83 @@ func mustForward(t *testing.T, m *Model, seqs []Sequence, o Options) [][]float32
 
 // AVX2 and AVX-512 give the same bits, and portable Go nearly the same.
 func TestImplementationsAgree(t *testing.T) {
-	seqs := append(randomSequences(3, 37), randomSequences(1, 300)...)
 	for _, joint := range []int{0, 4} {
-		want := mustForward(t, minilmWith(t, portable), seqs, Options{Joint: joint})
-		var assembly [][]float32
+		var first, assembly [][]float32
 		for _, k := range available() {
-			if k == portable {
-				continue
+			m := minilmWith(t, k)
+			seqs := slices.Concat(randomSequences(m, 3, 37), randomSequences(m, 1, 110))
+			got := mustForward(t, m, seqs, Options{Joint: joint})
+			if k != portable {
+				if assembly != nil && !slices.EqualFunc(got, assembly, slices.Equal) {
+					t.Errorf("joint %d: the assembly versions differ in some bits", joint)
+				}
+				assembly = got
 			}
-			got := mustForward(t, minilmWith(t, k), seqs, Options{Joint: joint})
-			for i := range want {
-				for j := range want[i] {
-					if math.Abs(float64(got[i][j]-want[i][j])) > 1e-5 {
-						t.Fatalf("joint %d, %s: sequence %d, float %d is %g, portable %g", joint, k.name, i, j, got[i][j], want[i][j])
+			if first == nil {
+				first = got
+			}
+			for i := range got {
+				for j := range got[i] {
+					if math.Abs(float64(got[i][j]-first[i][j])) > 1e-5 {
+						t.Fatalf("joint %d, %s: sequence %d, float %d is %g, not %g", joint, k.name, i, j, got[i][j], first[i][j])
 					}
 				}
 			}
-			if assembly != nil && !slices.EqualFunc(got, assembly, slices.Equal) {
-				t.Errorf("joint %d: the two assembly versions differ in some bits", joint)
-			}
-			assembly = got
 		}
 	}
 }
 
-// The states of a sequence do not depend on its neighbours nor on the number
-// of goroutines.
+// The states of a sequence do not depend on its neighbours.
 func TestSequencesStandAlone(t *testing.T) {
-	m := minilmWith(t, available()[0])
-	seqs := slices.Concat(randomSequences(40, 11), randomSequences(2, 200), randomSequences(1, 1))
+	m, _ := goldenModel(t, "random3", available()[0])
+	seqs := slices.Concat(randomSequences(m, 40, 11), randomSequences(m, 9, 48), randomSequences(m, 1, 1))
 	together := mustForward(t, m, seqs, Options{})
-	for _, i := range []int{0, 17, 39, 41, 42} {
+	for i := range seqs {
 		alone := mustForward(t, m, seqs[i:i+1], Options{})
 		if !slices.Equal(together[i], alone[0]) {
 			t.Errorf("sequence %d has other states in company than alone", i)
 		}
 	}
-	for _, workers := range []int{1, 2, 3, 16} {
-		states := make([]float32, len(slices.Concat(together...)))
-		if err := m.runApart(context.Background(), seqs, Options{}, states, workers); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(states, slices.Concat(together...)) {
-			t.Errorf("%d workers give other states", workers)
-		}
+}
+
+// The number of goroutines changes nothing.
+func TestWorkers(t *testing.T) {
+	small, adapter := goldenModel(t, "random3", available()[0])
+	base := minilmWith(t, available()[0])
+	for name, c := range map[string]struct {
+		model *Model
+		seqs  []Sequence
+		o     Options
+	}{
+		"many sequences":  {small, randomSequences(small, 40, 30), Options{}},
+		"with an adapter": {small, randomSequences(small, 5, 30), Options{Adapter: adapter}},
+		"joint":           {small, randomSequences(small, 20, 40), Options{Joint: 2}},
+		"a short text":    {base, randomSequences(base, 1, 20), Options{}},
+		"one token":       {base, randomSequences(base, 1, 1), Options{Joint: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := slices.Concat(mustForward(t, c.model, c.seqs, c.o)...)
+			for _, workers := range []int{1, 2, 3, 16} {
+				run := c.model.runApart
+				if c.o.Joint > 0 {
+					run = c.model.run
+				}
+				got := make([]float32, len(want))
+				if err := run(context.Background(), c.seqs, c.o, got, workers); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%d workers give other states", workers)
+				}
+			}
+		})
 	}
 }
 
 // With joint layers a sequence sees its neighbours, in any order of them.
 func TestJoint(t *testing.T) {
-	m := minilmWith(t, available()[0])
-	seqs := randomSequences(5, 30)
+	m, _ := goldenModel(t, "random3", available()[0])
+	seqs := randomSequences(m, 5, 30)
 	seqs[1].IDs = seqs[1].IDs[:7]
 	want := mustForward(t, m, seqs, Options{Joint: 2})
 	apart := mustForward(t, m, seqs, Options{})
@@ -86,26 +112,19 @@ func TestJoint(t *testing.T) {
 			t.Fatalf("float %d depends on the order of the other sequences: %g or %g", j, want[0][j], turned[2][j])
 		}
 	}
-	for _, workers := range []int{1, 3, 16} {
-		states := make([]float32, len(slices.Concat(want...)))
-		if err := m.run(context.Background(), seqs, Options{Joint: 2}, states, workers); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(states, slices.Concat(want...)) {
-			t.Errorf("%d workers give other states", workers)
-		}
-	}
 }
 
-// Joint attention over many tokens needs no memory by the square of them.
+// Attention over 2,000 tokens.
 func TestJointOverManyTokens(t *testing.T) {
-	m := minilmWith(t, available()[0])
-	seqs := randomSequences(5, 400)
-	out := mustForward(t, m, seqs, Options{Joint: 1})
+	m, _ := goldenModel(t, "random3", available()[0])
+	seqs := slices.Repeat(randomSequences(m, 1, 48), 42)
+	out := mustForward(t, m, seqs, Options{Joint: 3})
+	alone := mustForward(t, m, seqs[:1], Options{})
 	for i := range out {
 		for j, v := range out[i] {
-			if v != v {
-				t.Fatalf("sequence %d, float %d is not a number", i, j)
+			// Attention over copies is attention over one of them.
+			if !(math.Abs(float64(v-alone[0][j])) <= 1e-5) {
+				t.Fatalf("sequence %d, float %d is %g among its copies and %g alone", i, j, v, alone[0][j])
 			}
 		}
 	}
@@ -122,7 +141,7 @@ func TestInputErrors(t *testing.T) {
 		want  string
 	}{
 		"empty sequence": {m, []Sequence{{IDs: []int32{101}}, {}}, Options{}, "sequence 1 is empty"},
-		"too long":       {m, randomSequences(1, 513), Options{}, "513 tokens; the model takes at most 512"},
+		"too long":       {m, randomSequences(m, 1, 513), Options{}, "513 tokens; the model takes at most 512"},
 		"id too large":   {m, one(101, 30522), Options{}, "token 1: id 30522"},
 		"negative id":    {m, one(-1), Options{}, "id -1"},
 		"types missing":  {m, []Sequence{{IDs: []int32{1, 2}, Types: []int32{0}}}, Options{}, "2 tokens, but 1 types"},
@@ -150,7 +169,7 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, joint := range []int{0, 1} {
-		if _, err := m.Forward(ctx, randomSequences(9, 100), Options{Joint: joint}); !errors.Is(err, context.Canceled) {
+		if _, err := m.Forward(ctx, randomSequences(m, 9, 100), Options{Joint: joint}); !errors.Is(err, context.Canceled) {
 			t.Errorf("joint %d: error %v, want context.Canceled", joint, err)
 		}
 	}

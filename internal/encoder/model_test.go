@@ -118,6 +118,7 @@ func TestLoadErrors(t *testing.T) {
 		"odd heads":           {replace("config.json", `"num_attention_heads": 2`, `"num_attention_heads": 3`), "num_attention_heads"},
 		"missing size":        {replace("config.json", `"hidden_size": 64,`, ""), "missing"},
 		"huge size":           {replace("config.json", `"num_hidden_layers": 3`, `"num_hidden_layers": 1000000000000`), "out of range"},
+		"many layers":         {replace("config.json", `"num_hidden_layers": 3`, `"num_hidden_layers": 100000`), "out of range"},
 		"more layers":         {replace("config.json", `"num_hidden_layers": 3`, `"num_hidden_layers": 4`), `no tensor "encoder.layer.3.`},
 		"other width":         {replace("config.json", `"intermediate_size": 128`, `"intermediate_size": 64`), "has shape [128 64]"},
 		"vocabulary too long": {replace("vocab.txt", "the\n", "the\none\ntwo\n"), "62 pieces"},
