@@ -258,7 +258,7 @@ func appended(p Pending, lang, learnt string) string {
 	}
 	switch w[0] {
 	case "in", "on", "at", "for", "from", "with", "without", "during", "via", "through", "within":
-		if len(w) > 1 && len(strings.Fields(q)) <= 10 {
+		if len(w) > 1 && len(strings.Fields(q)) <= 10 && !slices.Contains(plains(q), w[0]) {
 			return q[:len(q)-1] + " " + lowerFirst(learnt) + "?"
 		}
 		return ""

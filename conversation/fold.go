@@ -135,6 +135,9 @@ func newFolder(p Pending, reply string) *folder {
 		}
 		all := strings.Fields(w.key)
 		for i := 1; i < len(all); i++ {
+			if len(content(all[i-1:i+1])) < 2 && !isNumber(all[i]) {
+				continue
+			}
 			w.joined = append(w.joined, all[i-1]+all[i])
 		}
 		slices.Sort(w.content)
@@ -501,11 +504,8 @@ func (f *folder) wordless() Folded {
 // outer blanks.
 func tidy(s string) string {
 	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\r' || r == '\t':
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\uFEFF' || r == '\u200b' {
 			return ' '
-		case r < ' ' || r == 0x7f || r == '\uFEFF' || r == '\u200b' || r >= 0x80 && r < 0xa0:
-			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))

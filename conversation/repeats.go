@@ -3,10 +3,10 @@ package conversation
 import "slices"
 
 // Repeats says whether a clarification was already shown in the conversation:
-// the same text, whatever its case and punctuation; or, for the same pending
-// question, the same set of options, by their texts or by the passages behind
-// them. asked is Conversation.Asked. options are those of the new
-// clarification, text its words.
+// the same words, whatever their case and punctuation; or options that rest on
+// the same passages; or options of the same texts, unless they rest on other
+// passages altogether, as "monthly or yearly" does for another question. asked
+// is Conversation.Asked; text and options are those of the new clarification.
 func Repeats(asked []Pending, text string, options []Option) bool {
 	k, texts, passages := key(text), optionTexts(options), optionPassages(options)
 	for _, a := range asked {
@@ -16,14 +16,19 @@ func Repeats(asked []Pending, text string, options []Option) bool {
 		if len(options) < 2 || len(a.Options) < 2 {
 			continue
 		}
-		if slices.Equal(optionTexts(a.Options), texts) {
+		then := optionPassages(a.Options)
+		if len(passages) > 1 && slices.Equal(then, passages) {
 			return true
 		}
-		if len(passages) > 1 && slices.Equal(optionPassages(a.Options), passages) {
+		if slices.Equal(optionTexts(a.Options), texts) && (len(then) == 0 || len(passages) == 0 || overlap(then, passages)) {
 			return true
 		}
 	}
 	return false
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
 func optionTexts(options []Option) []string {

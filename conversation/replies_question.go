@@ -186,6 +186,13 @@ func (f *folder) asksAbout(p part) bool {
 	if comparesOptions(ws) {
 		return true
 	}
+	text := strings.Join(ws, " ") + " "
+	for _, s := range seeks {
+		if n := len(strings.Fields(s)); strings.HasPrefix(text, s+" ") {
+			foreign, _ := f.foreign(p.words[len(p.words)-len(ws)+n:])
+			return !slices.ContainsFunc(foreign, func(w string) bool { return !identity[w] })
+		}
+	}
 	foreign, _ := f.foreign(p.words)
 	foreign = slices.DeleteFunc(foreign, func(w string) bool { return identity[w] })
 	if len(foreign) > 0 {
@@ -193,12 +200,6 @@ func (f *folder) asksAbout(p part) bool {
 	}
 	if len(ws) < 2 || confirms(append(slices.Clone(ws), "", "")) {
 		return false
-	}
-	text := strings.Join(ws, " ") + " "
-	for _, s := range seeks {
-		if strings.HasPrefix(text, s+" ") {
-			return true
-		}
 	}
 	switch ws[0] {
 	case "what", "which", "welche", "welches", "welcher", "quel", "quelle", "quels", "quelles", "cual", "cuales", "que", "was":

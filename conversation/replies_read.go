@@ -148,7 +148,11 @@ func (f *folder) read(p part) reading {
 		got, _ := f.match(p.words)
 		return reading{act: actExplain, options: got, rule: "explain"}
 	}
-	if r, ok := f.byText(core); ok {
+	if r, ok := f.byText(core); ok && r.act != actBetween {
+		return r
+	} else if within, in := f.byRange(p); in {
+		return within
+	} else if ok {
 		return r
 	}
 	d := strip2(p, l.frames)
@@ -443,6 +447,7 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 	}
 	slices.Sort(said)
 	said = slices.Compact(said)
+	single := len(said)
 	for i := range ws[:len(ws)-1] { // "sea view" is "Seaview"
 		said = append(said, ws[i].plain+ws[i+1].plain)
 	}
@@ -452,13 +457,11 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 		top, all := 0.0, true
 		for i, o := range f.opts {
 			for _, w := range o.content {
-				if pair := n > len(said)-len(ws); !pair {
+				if n < single {
 					like[i] = max(like[i], likeness(s, w))
-				} else if likeness(s, w) >= 0.9 && utf8.RuneCountInString(s) > 3 {
-					like[i] = 1
 				}
 			}
-			if slices.Contains(o.joined, s) {
+			if utf8.RuneCountInString(s) > 3 && o.hasJoined(s) {
 				like[i] = 1
 			}
 			top = max(top, like[i])
@@ -539,7 +542,7 @@ func (f *folder) beside(p part, i int) part {
 	frames := lexicon().frames
 	last := -1
 	for j, w := range p.words {
-		if f.opts[i].has(w.plain) || j > 0 && slices.Contains(f.opts[i].joined, p.words[j-1].plain+w.plain) {
+		if f.opts[i].has(w.plain) || j > 0 && f.opts[i].hasJoined(p.words[j-1].plain+w.plain) {
 			last = j
 		}
 	}
@@ -570,6 +573,12 @@ func (f *folder) beside(p part, i int) part {
 // has says whether the option's text has a word like w.
 func (o optionWords) has(w string) bool {
 	return slices.ContainsFunc(o.content, func(c string) bool { return likeness(w, c) >= 0.6 })
+}
+
+// hasJoined says whether the option's text has two words of a reply as one, or
+// the same two.
+func (o optionWords) hasJoined(w string) bool {
+	return slices.Contains(o.joined, w) || slices.ContainsFunc(o.content, func(c string) bool { return c == w || c == w+"s" || c == w+"es" })
 }
 
 // foreign gives the content words of ws that neither the question nor its
@@ -645,7 +654,7 @@ func (f *folder) restated() bool {
 	}
 	said := content(forms(ws))
 	for _, a := range asked {
-		if !slices.ContainsFunc(said, func(s string) bool { return likeness(s, a) >= 0.85 }) {
+		if !slices.Contains(said, a) {
 			return false
 		}
 	}

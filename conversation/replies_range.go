@@ -1,0 +1,165 @@
+package conversation
+
+import (
+	"math"
+	"strings"
+)
+
+// span is a range of numbers in an option's text: "under 19", "19 or 20", "21
+// or over".
+type span struct {
+	low, high         float64
+	lowOpen, highOpen bool // the end itself is outside
+	unit              string
+	scale             float64 // hours, for times
+}
+
+func (s span) holds(v float64) bool {
+	return (v > s.low || v == s.low && !s.lowOpen) && (v < s.high || v == s.high && !s.highOpen)
+}
+
+var (
+	belowWords  = wordSet("under below before unter moins menos less fewer smaller younger 不 到 से कम")
+	uptoWords   = wordSet("to within until max maximum most bis hasta jusqu jusque innerhalb hoechstens")
+	aboveWords  = wordSet("over above after more longer older than ueber mehr plus mas beyond exceeding")
+	fromWords   = wordSet("from least ab mindestens desde des minimum")
+	orMoreWords = wordSet("more over older above up longer greater mehr aelter plus mas mayor 以 上 और")
+	orLessWords = wordSet("less under younger below fewer weniger juenger moins menos")
+	rangeWords  = wordSet("to or and until bis oder a ou y o")
+)
+
+// spanOf reads the one range of numbers in a text.
+func spanOf(text string) (span, bool) {
+	ws := plains(text)
+	var at []int
+	for i, w := range ws {
+		if isNumber(w) {
+			at = append(at, i)
+		}
+	}
+	before := func(i, n int, set map[string]bool) bool { return i-n >= 0 && set[ws[i-n]] }
+	s := span{low: math.Inf(-1), high: math.Inf(1)}
+	switch len(at) {
+	case 2:
+		a, b := at[0], at[1]
+		dash := b == a+1 && strings.ContainsAny(text, "-–")
+		if !(b == a+2 && rangeWords[ws[a+1]] || dash) {
+			return s, false
+		}
+		x, ok1 := amount(ws[a])
+		y, ok2 := amount(ws[b])
+		if !ok1 || !ok2 || x >= y {
+			return s, false
+		}
+		s.low, s.high = x, y
+		s.unit, s.scale = unitAfter(ws, b)
+	case 1:
+		i := at[0]
+		v, ok := amount(ws[i])
+		if !ok {
+			return s, false
+		}
+		s.unit, s.scale = unitAfter(ws, i)
+		after := i + 1
+		if s.unit != "" && isWordUnit(ws, after) {
+			after++
+		}
+		or := after+1 < len(ws) && orWords[ws[after]] || after+1 < len(ws) && ws[after] == "and"
+		switch {
+		case or && orMoreWords[ws[after+1]], strings.Contains(text, "+"):
+			s.low = v
+		case or && orLessWords[ws[after+1]]:
+			s.high = v
+		case before(i, 1, belowWords), before(i, 2, belowWords) && ws[i-1] == "than", before(i, 2, belowWords) && (ws[i-1] == "de" || ws[i-1] == "als"):
+			s.high, s.highOpen = v, true
+		case before(i, 2, fromWords) && ws[i-1] == "than", before(i, 1, fromWords):
+			s.low = v
+		case before(i, 1, aboveWords), before(i, 2, aboveWords) && (ws[i-1] == "de" || ws[i-1] == "als"):
+			s.low, s.lowOpen = v, true
+		case before(i, 1, uptoWords):
+			s.high = v
+		default:
+			return s, false
+		}
+	default:
+		return s, false
+	}
+	if s.scale > 0 {
+		s.low, s.high = s.low*s.scale, s.high*s.scale
+	}
+	return s, true
+}
+
+// amount reads "30,000", "80k", "7".
+func amount(w string) (float64, bool) {
+	v, ok := number(w)
+	if ok && strings.HasSuffix(w, "k") && len(w) > 1 && isDigit(w, len(w)-2) {
+		v *= 1000
+	}
+	return v, ok
+}
+
+func isWordUnit(ws []string, i int) bool { return i < len(ws) && !isNumber(ws[i]) }
+
+// unitAfter gives the word behind a number, if it is no small word, and for a
+// time its length in hours.
+func unitAfter(ws []string, i int) (unit string, scale float64) {
+	if i+1 >= len(ws) || len(content(ws[i+1:i+2])) == 0 && hours[ws[i+1]] == 0 {
+		return "", 0
+	}
+	return ws[i+1], hours[ws[i+1]]
+}
+
+var aboutAge = wordSet("years year old yrs yo jahre jahr alt ans an anos ano 岁 साल")
+
+// byRange knows a number by the option in whose range it lies, if at least two
+// options are ranges and only one holds it, in the same unit.
+func (f *folder) byRange(p part) (reading, bool) {
+	ws := forms(p.words)
+	at := -1
+	for i, w := range ws {
+		if isNumber(w) {
+			if at >= 0 {
+				return reading{}, false
+			}
+			at = i
+		}
+	}
+	if at < 0 || len(ws) > 8 || len(f.opts) < 2 {
+		return reading{}, false
+	}
+	v, ok := amount(ws[at])
+	if !ok {
+		return reading{}, false
+	}
+	unit, scale := unitAfter(ws, at)
+	found, spans := -1, 0
+	for i, o := range f.p.Options {
+		s, ok := spanOf(o.Text)
+		if !ok {
+			continue
+		}
+		spans++
+		x := v
+		switch {
+		case scale > 0 && s.scale > 0:
+			x = v * scale
+		case unit != "" && s.unit != "" && likeness(unit, s.unit) < 0.7, unit != "" && s.unit == "" && !aboutAge[unit]:
+			return reading{}, false
+		case unit == "" && s.unit != "" && len(strip2(p, lexicon().fillers).words) > 2:
+			return reading{}, false // "my daughter is 6" is no weight
+		case s.scale > 0:
+			x = v * s.scale
+		}
+		if s.holds(x) {
+			if found >= 0 {
+				return reading{}, false
+			}
+			found = i
+		}
+	}
+	if spans < 2 || found < 0 {
+		return reading{}, false
+	}
+	return reading{act: actChoose, options: []int{found}, extra: strip2(p, lexicon().frames), rule: "range"}, true
+}
