@@ -182,6 +182,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 		kept                     extras
 		seen                     = map[act]bool{}
 		rule                     string
+		strong                   bool
 	)
 	for _, p := range f.parts() {
 		r := f.read(p)
@@ -191,8 +192,12 @@ func (f *folder) fold(ctx context.Context) Folded {
 		case actNo:
 			got, rule = nil, ""
 		case actQuestion:
-			if len(kept) > 0 && refersBack(p) {
+			if len(kept) > 0 && f.refersBack(p) {
 				r.act = actDetail // "it's a cat, does that change anything?"
+			}
+		case actDetail:
+			if seen[actDetail] && len(got) == 0 && f.asksBare(p) {
+				r.act = actQuestion // "I want rid of it. How?"
 			}
 		}
 		if rule == "" || r.act == actChoose {
@@ -202,6 +207,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 		switch r.act {
 		case actChoose:
 			got = union(got, r.options)
+			strong = strong || !r.weak
 		case actExclude:
 			out = union(out, r.options)
 		case actBetween:
@@ -214,9 +220,10 @@ func (f *folder) fold(ctx context.Context) Folded {
 	got = slices.DeleteFunc(got, func(i int) bool { return slices.Contains(out, i) })
 	n := len(f.opts)
 	extra := kept.texts(actBetween, len(got) == 0)
+	yes, no := f.affirmed()
 
 	switch {
-	case len(got) > 0:
+	case len(got) > 0 && (strong || !seen[actQuestion]):
 		return f.chosen(kindOf(len(got), n), got, extra, rule)
 	case seen[actQuestion]:
 		return Folded{Kind: ReplyNewQuestion, Question: f.whole, Rule: "question"}
@@ -224,6 +231,10 @@ func (f *folder) fold(ctx context.Context) Folded {
 		return f.explain(about)
 	case seen[actAll] && n > 0:
 		return f.chosen(kindOf(n, n), upTo(n), extra, "all")
+	case seen[actNo] && no >= 0 && !seen[actNone] && !seen[actCancel]:
+		return f.chosen(ReplyChoice, []int{no}, extra, "no")
+	case seen[actYes] && yes >= 0 && !seen[actNone] && !seen[actExclude] && !seen[actCancel]:
+		return f.chosen(ReplyChoice, []int{yes}, extra, "yes")
 	case seen[actNone], seen[actExclude], seen[actNo] && n > 0 && !seen[actCancel]:
 		return f.none(out, extra, seen)
 	case seen[actCancel]:
@@ -238,8 +249,6 @@ func (f *folder) fold(ctx context.Context) Folded {
 		return f.unclear(between, "between")
 	case n == 0 && (seen[actYes] || seen[actNo] || seen[actAll] || seen[actSelect]):
 		return f.detailInContext(rule)
-	case seen[actYes] && n == 1:
-		return f.chosen(ReplyChoice, []int{0}, nil, "yes")
 	case seen[actYes]:
 		return f.unclear(upTo(n), "yes to several")
 	case seen[actSelect]:
@@ -482,13 +491,16 @@ func (f *folder) wordless() Folded {
 		if len(f.opts) == 0 {
 			return f.detailInContext("yes or no")
 		}
-		if len(f.opts) == 1 {
-			return f.chosen(ReplyChoice, []int{0}, nil, "yes")
+		if yes, _ := f.affirmed(); yes >= 0 {
+			return f.chosen(ReplyChoice, []int{yes}, nil, "yes")
 		}
 		return f.unclear(upTo(len(f.opts)), "yes to several")
 	case strings.ContainsAny(f.reply, "👎❌"):
 		if len(f.opts) == 0 {
 			return f.detailInContext("yes or no")
+		}
+		if _, no := f.affirmed(); no >= 0 {
+			return f.chosen(ReplyChoice, []int{no}, nil, "no")
 		}
 		return f.none(nil, nil, map[act]bool{actNone: true})
 	case strings.ContainsAny(f.reply, "🤷"):

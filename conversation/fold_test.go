@@ -17,6 +17,9 @@ func TestFoldRules(t *testing.T) {
 	deposit := Pending{Question: "What is the deposit?", Text: "Is it for a compact car or a van?", Options: opts("compact cars", "vans"), Gate: "post"}
 	three := Pending{Question: "which plan has calls included", Text: "Which plan are you on: Basic, Plus or Pro?", Options: opts("Basic", "Plus", "Pro")}
 	refund := Pending{Question: "how long does it take?", Text: "What do you mean: the refund or the delivery?", Gate: "pre", Unclear: []string{"it"}}
+	member := Pending{Question: "is the deposit kept?", Text: "Are you a member of an alpine club?", Options: opts("member of an alpine club", "not a member")}
+	opened := Pending{Question: "Can it go back?", Text: "Was the box opened?", Options: opts("opened", "still sealed")}
+	hut := Pending{Question: "do I get my money back?", Text: "What did you book: a pitch or hut nights?", Options: opts("campsite pitch", "hut nights")}
 	for _, c := range []struct {
 		p        Pending
 		reply    string
@@ -46,6 +49,15 @@ func TestFoldRules(t *testing.T) {
 		{three, "the first two", ReplySeveral, "which plan has calls included (Basic and Plus)"},
 		{three, "1 and 3", ReplySeveral, "which plan has calls included (Basic and Pro)"},
 		{three, "not the first", ReplyNone, "which plan has calls included (not: Basic)"},
+		{member, "yes", ReplyChoice, "is the deposit kept? (member of an alpine club)"},
+		{member, "no", ReplyChoice, "is the deposit kept? (not a member)"},
+		{member, "I'm not a member", ReplyChoice, "is the deposit kept? (not a member)"},
+		{member, "yes, since 2019", ReplyChoice, "is the deposit kept? (member of an alpine club; since 2019)"},
+		{opened, "yes", ReplyChoice, "Can it go back? (opened)"},
+		{opened, "no!", ReplyChoice, "Can it go back? (still sealed)"},
+		{hut, "I've done 13 nights with Orlane Hotels. How many more do I need for silver?", ReplyNewQuestion, "I've done 13 nights with Orlane Hotels. How many more do I need for silver?"},
+		{hut, "Breakfast is in the price, no?", ReplyDetail, "do I get my money back? (Breakfast is in the price)"},
+		{hut, "I want rid of it. How?", ReplyNewQuestion, "I want rid of it. How?"},
 		{refund, "the refund", ReplyDetail, "how long does the refund take?"},
 		{refund, "I meant the refund, please", ReplyDetail, "how long does the refund take?"},
 	} {

@@ -8,11 +8,11 @@ import (
 // How a whole question or request begins, by language. What follows decides
 // whether it is one about something else.
 var (
-	asksFirst = wordSet("what whats how hows why who whos which whose " +
+	asksFirst = wordSet("what whats whens wheres how hows why who whos which whose " +
 		"was wie wann wo wohin woher wer wem wen warum wieso weshalb wozu welche welcher welches welchen wieviel wieviele " +
 		"quel quelle quels quelles quand comment pourquoi combien qui quoi " +
 		"cual cuales cuanto cuanta cuantos cuantas adonde")
-	asksIfMarked = wordSet("when whens where wheres que ou como cuando donde quien quienes por hay puedo pueden puede tienen tiene se es hacen aceptan debo necesito on il je peut faut " +
+	asksIfMarked = wordSet("when where que ou como cuando donde quien quienes por hay puedo pueden puede tienen tiene se es hacen aceptan debo necesito on il je peut faut " +
 		"gibts brauche brauch muss darf kann kostet")
 	asksVerb = wordSet("is are was were do does did can could will would should may have has am shall isnt arent dont doesnt cant didnt wont " +
 		"ist sind gibt habt haben hat kann koennen koennt muss muessen darf duerfen soll sollen braucht brauche kostet bekomme bekommt wird werden gilt geht macht nimmt nehmen")
@@ -24,9 +24,16 @@ var (
 		"dime digame muestra muestrame explica explicame ayuda ayudame envia cancela")
 	requestObject = wordSet("me my us our the a an this that all him her how mir uns sie meine meinen mein die den das moi nous le la les mon ma mes el los mi mis un una")
 	asksPhrases   = []string{"est ce que", "qu est ce", "y a t il", "peut on", "puis je", "avez vous", "pouvez vous", "faut il", "est il", "c est quoi", "dois je", "ai je",
-		"por que", "se puede", "hay que", "i want to know", "i need to know", "id like to know", "i would like to know", "i wonder", "do you know", "can you tell me", "could you tell me", "i want to ask", "let me ask", "question about", "i have a question", "i have a problem", "i need help", "help with", "wuesste gern", "ich wollte fragen", "ich moechte wissen", "ich habe eine frage", "je voudrais savoir", "j aimerais savoir", "quisiera saber", "me gustaria saber", "quiero saber"}
+		"por que", "se puede", "hay que", "i want to know", "need to know", "want to know", "by when", "until when", "till when", "since when", "from when", "up to what", "bis wann", "ab wann", "seit wann", "a partir de quand", "jusqu a quand", "hasta cuando", "desde cuando", "id like to know", "i would like to know", "i wonder", "do you know", "can you tell me", "could you tell me", "i want to ask", "let me ask", "question about", "i have a question", "i have a problem", "i need help", "help with", "wuesste gern", "ich wollte fragen", "ich moechte wissen", "ich habe eine frage", "je voudrais savoir", "j aimerais savoir", "quisiera saber", "me gustaria saber", "quiero saber"}
 	asksZh = []string{"什 么", "怎 么", "怎 样", "如 何", "哪 里", "哪 儿", "哪 个", "谁", "为 什", "多 少", "几 点", "几 天", "几 号", "多 久", "多 远", "吗", "能 不 能", "可 不 可", "有 没 有", "请 问", "告 诉 我", "帮 我"}
 	asksHi = wordSet("क्या कैसे कब कहां कौन कौनसा क्यों कितना कितनी कितने किसे किसको बताइए बताओ बताएं दिखाइए")
+
+	// asksInside are the questions that stand behind a statement, without a
+	// mark: "it is slow how can I speed it up".
+	asksInside = []string{"how can i", "how do i", "how to", "how much", "how many", "how long", "what is the", "whats the", "where do i", "where can i", "can i", "can you", "do i need", "wie kann ich", "wie viel", "kann ich", "comment je", "est ce que", "como puedo", "cuanto cuesta"}
+
+	// bareQuestions ask about what was said just before: "I want rid of it. How?"
+	bareQuestions = []string{"how", "when", "where", "how much", "how many", "how long", "and how", "and when", "how much is it", "how much is that", "wie", "wann", "wo", "wie viel", "wie lange", "combien", "quand", "cuanto", "cuando", "多 少", "多 少 钱", "कब", "कितना", "कितने"}
 
 	// troubles are how a complaint about something else sounds.
 	troubles = []string{"doesnt work", "does not work", "isnt working", "not working", "wont work", "stopped working", "is broken", "cant log in", "cannot log in", "cant login", "cant connect", "wont open", "wont start", "wont load", "has not arrived", "hasnt arrived", "never arrived", "funktioniert nicht", "geht nicht", "ist kaputt", "ne marche pas", "ne fonctionne pas", "no funciona", "不 能 用", "坏 了", "打 不 开", "काम नहीं कर"}
@@ -84,6 +91,9 @@ func asksWhole(p part, lang string) bool {
 	if asksVerb[first] && (asksSubject[second] || p.asks) && len(ws) >= 3 {
 		return true
 	}
+	if (first == "does" || first == "did" || (first == "can" || first == "will") && second != "be") && len(ws) >= 4 {
+		return true
+	}
 	return requests[first] && requestObject[second] && len(ws) >= 3
 }
 
@@ -98,12 +108,12 @@ func (f *folder) asksAnew(p part) bool {
 	if n > 0 && isHan([]rune(foreign[0])[0]) {
 		n /= 2 // two characters make a word
 	}
-	if n == 0 {
-		return false
-	}
 	ws := forms(p.words)
 	for len(ws) > 0 && leadIn[ws[0]] {
 		ws = ws[1:]
+	}
+	if n == 0 { // "when does it go up?" asks, and not about the options
+		return known == 0 && len(ws) >= 3 && !confirms(ws) && !slices.ContainsFunc(ws, isNumber) && !f.asksAbout(p) && asksWhole(p, f.lang)
 	}
 	if len(ws) > 2 && confirms(ws) {
 		return false // "is it the pro plan?"
@@ -113,6 +123,13 @@ func (f *folder) asksAnew(p part) bool {
 	}
 	open := len(f.opts) == 0
 	text := " " + strings.Join(ws, " ") + " "
+	if known == 0 && n >= 2 {
+		for _, a := range asksInside {
+			if strings.Contains(text, " "+a+" ") {
+				return true
+			}
+		}
+	}
 	if !open && known == 0 {
 		for _, t := range troubles {
 			if strings.Contains(text, t) {
@@ -161,7 +178,10 @@ func confirms(ws []string) bool {
 
 // refersBack says whether a question is about what was said just before it:
 // "does that change anything?"
-func refersBack(p part) bool {
+func (f *folder) refersBack(p part) bool {
+	if foreign, known := f.foreign(words(f.reply)); known == 0 && len(foreign) > 2 {
+		return false
+	}
 	ws := forms(p.words)
 	for len(ws) > 0 && leadIn[ws[0]] {
 		ws = ws[1:]
@@ -220,4 +240,11 @@ func (f *folder) asksAbout(p part) bool {
 // comparesOptions knows "which is cheaper?", "which one do I need?"
 func comparesOptions(ws []string) bool {
 	return len(ws) > 2 && len(ws) <= 5 && ws[0] == "which" && (ws[1] == "is" || ws[1] == "one" || ws[1] == "of")
+}
+
+// asksBare says whether a part is a mere "how?" or "when?", in a reply that
+// speaks of something else.
+func (f *folder) asksBare(p part) bool {
+	foreign, known := f.foreign(words(f.reply))
+	return p.asks && known == 0 && len(foreign) > 0 && slices.Contains(bareQuestions, strings.Join(forms(p.words), " "))
 }

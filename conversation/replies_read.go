@@ -50,6 +50,7 @@ type reading struct {
 	options []int
 	extra   part // what was said besides, to be kept as a detail
 	rule    string
+	weak    bool // a choice by one word among others
 }
 
 // parts splits the reply at punctuation and before words such as "but".
@@ -126,6 +127,9 @@ func (f *folder) read(p part) reading {
 	if r, ok := f.meaning(p); ok {
 		return r
 	}
+	if r, ok := f.negative(p); ok {
+		return r
+	}
 	if r, ok := f.negated(p); ok {
 		return r
 	}
@@ -174,7 +178,14 @@ func (f *folder) phrase(p part) (reading, bool) {
 		return reading{}, false
 	}
 	switch a {
-	case actYes, actNo, actExplain:
+	case actYes, actNo:
+		if p.asks && len(words(f.reply)) > len(p.words) {
+			return reading{act: actFiller}, true // "it is in the price, no?"
+		}
+	case actExplain:
+		if len(p.words) == 1 && len(words(f.reply)) > 3 {
+			return reading{}, false // "What now?" is not "what?"
+		}
 	default:
 		// "standard" is an option's word before it is "whatever you think".
 		if got, tie := f.match(p.words); len(got) == 1 && !tie {
@@ -269,6 +280,50 @@ func (f *folder) meaning(p part) (reading, bool) {
 	return reading{act: actExplain, options: got, rule: "explain"}, true
 }
 
+// negations are the words by which an option says that something is not so.
+var negations = wordSet("not no without non never none un nicht kein keine keinen ohne nie pas sans jamais aucun sin ninguno nunca 不 没 无 非 नहीं बिना")
+
+func (o optionWords) negative() bool {
+	return slices.ContainsFunc(strings.Fields(o.key), func(w string) bool { return negations[w] })
+}
+
+// negative knows "I'm not a member", where "not a member" is an option.
+func (f *folder) negative(p part) (reading, bool) {
+	said := " " + strings.Join(forms(p.words), " ") + " "
+	for i, o := range f.opts {
+		key := strings.Fields(o.key)
+		for j := 1; j < len(key); j++ {
+			if negations[key[j-1]] && strings.Contains(said, " "+key[j-1]+" "+key[j]+" ") {
+				return reading{act: actChoose, options: []int{i}, rule: "text"}, true
+			}
+		}
+	}
+	return reading{}, false
+}
+
+// affirmed gives the option that "yes" means, and the one that "no" means, or -1.
+func (f *folder) affirmed() (yes, no int) {
+	switch len(f.opts) {
+	case 1:
+		return 0, -1
+	case 2:
+		if a, b := f.opts[0].negative(), f.opts[1].negative(); a != b {
+			if a {
+				return 1, 0
+			}
+			return 0, 1
+		}
+		ws := words(f.p.Text)
+		if slices.ContainsFunc(ws, func(w word) bool { return orWords[w.plain] }) {
+			return -1, -1
+		}
+		if got, tie := f.match(ws); len(got) == 1 && !tie { // "Was it opened?"
+			return got[0], 1 - got[0]
+		}
+	}
+	return -1, -1
+}
+
 // negated knows "not the first one", "all but the van".
 func (f *folder) negated(p part) (reading, bool) {
 	if len(f.opts) == 0 {
@@ -303,7 +358,7 @@ func (f *folder) negated(p part) (reading, bool) {
 	if !ok {
 		r, ok = f.byText(rest)
 	}
-	if !ok || r.act != actChoose && r.act != actBetween {
+	if !ok || r.act != actChoose && r.act != actBetween || len(r.options) == len(f.opts) && len(f.opts) > 1 {
 		return reading{}, false
 	}
 	return reading{act: actExclude, options: r.options, rule: "negation"}, true
@@ -363,21 +418,39 @@ func (f *folder) byText(p part) (reading, bool) {
 	if r, ok := f.listed(p); ok {
 		return r, true
 	}
-	foreign, known := f.foreign(p.words)
 	got, tie := f.match(p.words)
-	if len(got) == 0 && len(foreign) == 0 && f.onlyCommon(p.words) {
+	if foreign, _ := f.foreign(p.words); len(got) == 0 && len(foreign) == 0 && f.onlyCommon(p.words) {
 		got, tie = upTo(len(f.opts)), true // "the e-bike", and all of them are
 	}
-	if len(got) == 0 {
-		return reading{}, false
-	}
-	if len(foreign) > 3 && len(foreign) > known {
+	if len(got) == 0 || f.byChance(p.words, f.opts[got[0]]) {
 		return reading{}, false
 	}
 	if tie {
 		return reading{act: actBetween, options: got, extra: p, rule: "text"}, true
 	}
-	return reading{act: actChoose, options: got, extra: f.beside(p, got[0]), rule: "text"}, true
+	foreign, _ := f.foreign(p.words)
+	weak := len(foreign) > 0 && !covers(content(forms(p.words)), f.opts[got[0]].content)
+	return reading{act: actChoose, options: got, extra: f.beside(p, got[0]), rule: "text", weak: weak}, true
+}
+
+// byChance says whether so much else is said that a word of the option is there
+// by chance: "I've done 13 nights with Orlane Hotels" is not "hut nights".
+func (f *folder) byChance(ws []word, o optionWords) bool {
+	foreign, hits := 0, 0
+	for i, w := range ws {
+		switch {
+		case o.has(w.plain), i > 0 && o.hasJoined(ws[i-1].plain+w.plain):
+			hits++
+		default:
+			x, _ := f.foreign(ws[i : i+1])
+			foreign += len(x)
+		}
+	}
+	most := 2 * hits
+	if covers(content(forms(ws)), o.content) {
+		most += 2
+	}
+	return foreign > max(most, 1)
 }
 
 // onlyCommon says whether ws names nothing but what all options have in common.
@@ -527,6 +600,7 @@ func (f *folder) bySmallWords(ws []word, is []int) int {
 	return best
 }
 
+// covers says whether all words of an option are said.
 func covers(said, option []string) bool {
 	for _, w := range option {
 		if !slices.ContainsFunc(said, func(s string) bool { return likeness(s, w) >= 0.7 }) {

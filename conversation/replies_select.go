@@ -44,7 +44,7 @@ var cardinals = func() map[string]int {
 
 // besideSelector are the words that may stand beside a selector: "option 2",
 // "the second one please", "la segunda opción".
-var besideSelector = wordSet("the a one ones option options number no nr num choice item answer point variant version alternative reading thing please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
+var besideSelector = wordSet("the a one ones option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
 
 var listWords = wordSet("and & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
 var orWords = wordSet("or oder ou o u 或 或者 还是 या")
@@ -173,7 +173,7 @@ func firstFew(ws []string, i int) bool {
 
 func onlyCardinals(ws []string) bool {
 	for _, w := range ws {
-		if cardinals[w] == 0 && !listWords[w] && !orWords[w] && !(w == "the" || w == "number" || w == "option") {
+		if cardinals[w] == 0 && !listWords[w] && !orWords[w] && w != "the" {
 			return false
 		}
 	}
