@@ -96,7 +96,7 @@ func TestEmbeddingsAgainstReference(t *testing.T) {
 		t.Fatalf("%d texts, want 200", len(rows))
 	}
 	if available()[0] == portable {
-		rows = rows[:40] // the short ones; the rest would take a minute
+		rows = rows[:20] // short ones; the rest would take a minute
 	}
 	texts := make([]string, len(rows))
 	for i, row := range rows {
