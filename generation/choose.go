@@ -21,7 +21,7 @@ func (ev *evidence) choose(least float64, room int) []pick {
 		return nil
 	}
 	b := builder{ev: ev, room: room, taken: map[pick]bool{}}
-	best := ranked[0]
+	best := ev.likeliest(ranked)
 	units := ev.units[best.passage]
 	switch next := best.index + 1; {
 	case next < len(units) && units[next].lead == best.index: // it introduces a list
@@ -31,19 +31,21 @@ func (ev *evidence) choose(least float64, room int) []pick {
 		b.addList(best.passage, best.index)
 		return b.picks
 	}
+	if ev.several {
+		b.overview(ranked)
+		return b.picks
+	}
 	b.add(best)
 	if c, ok := ev.complement(best); ok {
 		b.add(c)
 	}
-	seen := map[int]bool{best.passage: true}
-	for _, c := range ranked[1:] {
+	for _, c := range ranked {
 		if len(b.picks) >= 4 {
 			break
 		}
 		// Rows, and what stands under another heading or question, are about something else.
 		near := c.passage == best.passage && c.context == best.context && c.kind != row
 		switch {
-		case ev.several && !seen[c.passage] && c.p > spreadShare*best.p:
 		case near && c.p > nearShare*best.p:
 		case !near && c.p > farShare*best.p:
 		default:
@@ -52,7 +54,6 @@ func (ev *evidence) choose(least float64, room int) []pick {
 		if ev.repeats(c, b.picks) || b.dangles(c) {
 			continue
 		}
-		seen[c.passage] = true
 		b.add(c)
 	}
 	return b.ordered()
@@ -84,7 +85,7 @@ func (ev *evidence) complement(c candidate) (best candidate, ok bool) {
 		return c, false
 	}
 	for _, o := range ev.all {
-		if d := o.index - c.index; o.passage == c.passage && o.context == c.context && d >= -1 && d <= 2 && o.x[matched] == 1 && o.p > best.p && ev.named(o) {
+		if d := o.index - c.index; o.passage == c.passage && o.context == c.context && d >= -2 && d <= 2 && o.x[matched] == 1 && o.p > best.p && ev.named(o) {
 			best, ok = o, true
 		}
 	}
@@ -122,7 +123,7 @@ func (b *builder) add(c candidate) {
 	if c.lead >= 0 {
 		lead = []pick{{c.passage, c.lead}}
 	}
-	for from > 0 && c.index-from < 2 && units[from].kind == prose && leans.MatchString(units[from].line) && b.usable(c.passage, from-1) {
+	for from > 0 && c.index-from < 2 && units[from].kind == prose && leans.MatchString(units[from].line) && units[from-1].kind != row && b.usable(c.passage, from-1) {
 		from--
 	}
 	for to+1 < len(units) && to-c.index < 2 && units[to+1].kind == prose && limits.MatchString(units[to+1].line) && b.usable(c.passage, to+1) {
@@ -156,7 +157,7 @@ func (b *builder) usable(passage, index int) bool {
 		return false
 	}
 	u := b.ev.units[passage][index]
-	if u.kind != prose && u.kind != item || asks(u) {
+	if u.kind == heading || u.kind == code || asks(u) {
 		return false
 	}
 	for _, c := range b.ev.all {
@@ -173,18 +174,57 @@ func (b *builder) dangles(c candidate) bool {
 	return c.kind == prose && leans.MatchString(c.line) && !b.usable(c.passage, c.index-1)
 }
 
-// addList takes the whole list that a unit is an item of, in its order. Steps
+// overview takes the best of each passage that comes near the best of all, and
+// of a table or list all its rows.
+func (b *builder) overview(ranked []candidate) {
+	best := b.ev.likeliest(ranked)
+	if k := best.kind; k == row || k == item {
+		b.addList(best.passage, best.index)
+	} else {
+		b.add(best)
+	}
+	seen := map[int]bool{best.passage: true}
+	for range 5 {
+		var rest []candidate
+		for _, c := range ranked {
+			if !seen[c.passage] && c.p > spreadShare*best.p {
+				rest = append(rest, c)
+			}
+		}
+		if len(rest) == 0 {
+			return
+		}
+		c := b.ev.likeliest(rest)
+		seen[c.passage] = true
+		if !b.ev.repeats(c, b.picks) && !b.dangles(c) {
+			b.add(c)
+		}
+	}
+}
+
+// likeliest gives the first of the ranked that holds the kind of thing that is
+// asked for and is nearly as probable as the first of all.
+func (ev *evidence) likeliest(ranked []candidate) candidate {
+	for _, c := range ranked {
+		if c.x[missed] == 0 && c.p > 0.5*ranked[0].p {
+			return c
+		}
+	}
+	return ranked[0]
+}
+
+// addList takes the whole list or table that a unit is of, in its order. Steps
 // are worth nothing with one missing, so it may have twice the room.
 func (b *builder) addList(passage, index int) {
 	units := b.ev.units[passage]
 	lead, first := units[index].lead, index
-	for first > 0 && units[first-1].kind == item && units[first-1].lead == lead {
+	for first > 0 && units[first-1].kind == units[index].kind && units[first-1].lead == lead {
 		first--
 	}
 	if lead >= 0 {
 		b.picks = append(b.picks, pick{passage, lead})
 	}
-	for i := first; i < len(units) && units[i].kind == item && units[i].lead == lead; i++ {
+	for i := first; i < len(units) && units[i].kind == units[index].kind && units[i].lead == lead; i++ {
 		b.words += len(strings.Fields(units[i].line))
 		if b.words > 2*b.room {
 			break
@@ -229,27 +269,39 @@ func (b *builder) tidy(picks []pick) []pick {
 }
 
 // confidence says how sure it is that the passages hold the answer, from 0 to
-// 1, so scaled that about one answerable question in twenty lies below 0.5. By
-// logistic regression on authored cases that can be answered against ones that
-// cannot, most of these made by taking away the passages with the answer. A
-// code that is asked for and stands in the sentence is worth more than any of it.
+// 1, so scaled that one answerable question in twelve lies below 0.5. By
+// logistic regression on authored questions without a dialogue: ones that can
+// be answered against ones that cannot, most of these made by taking away the
+// passages with the answer. A code that is asked for and stands in the
+// sentence is worth more than any of it. A Reader has half the say.
 func (ev *evidence) confidence(best candidate) float64 {
-	var cos, withHistory float64
+	near := 0.0
 	for _, c := range ev.all {
-		cos, withHistory = max(cos, c.x[1]), max(withHistory, c.x[2])
+		near = max(near, c.x[nearQuestion], c.x[nearDialogue])
 	}
-	named := 2 * boolean(ev.namesIdentifier(best.line))
-	return sigmoid(named - 1.03 + 0.48*dot(weights, best.x) + 1.47*cos + 5.84*withHistory - 0.56*ev.missing)
+	own := sigmoid(-2.44 + 0.33*dot(weights, best.x) + 7.14*near + 1.5*best.x[shared] + 2*boolean(ev.namesIdentifier(best.line)))
+	if ev.surest != nil {
+		return (own + *ev.surest) / 2
+	}
+	return own
 }
 
 // mark raises the candidates that hold words a Reader marked.
 func (ev *evidence) mark(spans []Span) {
+	surest := 0.0
 	for _, s := range spans {
+		score := min(1, max(0, s.Score))
 		for i := range ev.all {
 			c := &ev.all[i]
-			if c.passage == s.Passage && c.start < s.End && s.Start < c.end {
-				c.p = 1 - (1-c.p)*(1-min(1, max(0, s.Score)))
+			if c.passage != s.Passage || c.start >= s.End || s.Start >= c.end {
+				continue
+			}
+			c.p = 1 - (1-c.p)*(1-score)
+			surest = max(surest, score)
+			if score > 0.5 {
+				c.x[missed] = 0
 			}
 		}
 	}
+	ev.surest = &surest
 }

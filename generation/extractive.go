@@ -27,7 +27,8 @@ const (
 )
 
 // Reader marks the words that answer a question in each passage, as a model
-// with a token head does. Extractive prefers sentences that hold such words.
+// with a token head does: nothing where there is no answer. Extractive prefers
+// sentences that hold such words, and doubts an answer where there are none.
 type Reader interface {
 	Answers(ctx context.Context, r Request) ([]Span, error)
 }
@@ -192,7 +193,10 @@ func (ev *evidence) spread(picks []pick) bool {
 }
 
 func lastHeading(title string) string {
-	return readable(title[strings.LastIndex(title, " > ")+1:])
+	if i := strings.LastIndex(title, " > "); i >= 0 {
+		title = title[i+len(" > "):]
+	}
+	return readable(title)
 }
 
 // assuming words the assumption as the start of the answer.
@@ -202,7 +206,7 @@ func assuming(a string) string {
 	case strings.HasPrefix(low, "assuming "):
 		return strings.ToUpper(a[:1]) + a[1:] + ":"
 	case strings.HasPrefix(low, "you "), strings.HasPrefix(low, "that "):
-		return "Assuming " + lowerFirst(a) + ":"
+		return "Assuming " + low[:1] + a[1:] + ":"
 	}
 	return "Assuming you mean " + a + ":"
 }

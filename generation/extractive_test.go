@@ -65,7 +65,7 @@ func TestExtractiveAnswers(t *testing.T) {
 			"For the economy class a deposit of 300 is blocked on your credit card. [1]"},
 		{"a row reads as a sentence", "What is the deposit for a van?", "",
 			passages("Fees / | Class | Deposit | Excess |\n|---|---|---|\n| Economy | 300 | 1,200 |\n| Van | 500 | 1,500 |"),
-			"Van: deposit 500, excess 1,500 [1]"},
+			"Van: Deposit 500, Excess 1,500 [1]"},
 		{"an exception follows what it limits", "Can dogs travel in the cabin?", "",
 			passages("Pets / Small dogs may travel in the cabin. However, no more than two per flight. Birds are not carried."),
 			"Small dogs may travel in the cabin. [1] However, no more than two per flight. [1]"},
@@ -129,5 +129,9 @@ func TestReaderMovesTheChoice(t *testing.T) {
 	a, err := generatortest.Collect(t.Context(), g, generatortest.Answerable())
 	if err != nil || !strings.HasPrefix(a.Text, "Debit cards are not accepted") {
 		t.Errorf("answer = %+v, error = %v", a, err)
+	}
+	g.Reader = spans{}
+	if a, err := generatortest.Collect(t.Context(), g, generatortest.Answerable()); err != nil || a.Found {
+		t.Errorf("nothing was marked, but there is an answer: %+v, error = %v", a, err)
 	}
 }

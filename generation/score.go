@@ -26,8 +26,11 @@ type features [16]float64
 
 // Places of features that are read apart from their weights.
 const (
-	matched = 6
-	missed  = 7
+	nearQuestion = 1
+	nearDialogue = 2
+	shared       = 4
+	matched      = 6
+	missed       = 7
 )
 
 // evidence is the passages read in the light of a question.
@@ -40,6 +43,7 @@ type evidence struct {
 	units       [][]unit // by passage
 	all         []candidate
 	stems       map[string]bool
+	surest      *float64 // the highest score of a Reader's spans; nil without a Reader
 	rarity      map[string]float64
 	identifiers []retrieval.Identifier // that the question names
 	missing     float64                // share of the question's content, by weight, that no passage holds
@@ -108,7 +112,7 @@ func titleLine(title string) string {
 func under(units []unit, i int) string {
 	context := ""
 	for h := i - 1; h >= 0; h-- {
-		if u := units[h]; u.kind == heading && units[i].kind != row {
+		if u := units[h]; u.kind == heading && strings.HasPrefix(u.line, "#") {
 			context = strings.Trim(u.line, "# ") + ": "
 			break
 		}
@@ -152,23 +156,14 @@ func (ev *evidence) measure(r Request, q, qh []float32) {
 		}
 	}
 	titles, texts := make([]map[string]bool, len(ev.passages)), make([]map[string]bool, len(ev.passages))
-	inTitle := make([]float64, len(ev.passages))
 	for p, passage := range ev.passages {
 		titles[p] = content(passage.Title)
 		texts[p] = union(titles[p], content(passage.Text))
-		inTitle[p] = ev.share(ev.stems, titles[p])
 	}
-	ev.missing = 1 - ev.share(ev.stems, union(texts...))
 	for i := range ev.all {
 		c := &ev.all[i]
 		own := content(c.line)
 		full := union(own, content(c.context))
-		other := 0.0
-		for p, v := range inTitle {
-			if p != c.passage {
-				other = max(other, v)
-			}
-		}
 		match, miss := ev.fits(c.line)
 		c.x = features{
 			1,
@@ -180,9 +175,9 @@ func (ev *evidence) measure(r Request, q, qh []float32) {
 			match,
 			miss,
 			1 / float64(1+c.passage),
-			1 / float64(1+c.index),
-			math.Log(float64(1+len(strings.Fields(c.line)))) / 4,
-			inTitle[c.passage] - other,
+			place(c),
+			size(c),
+			ev.favoured(c.passage, titles),
 			ev.share(dialogue, full),
 			boolean(ev.several),
 		}
@@ -198,6 +193,49 @@ func (ev *evidence) measure(r Request, q, qh []float32) {
 	for i := range ev.all {
 		ev.all[i].p = sigmoid(dot(weights, ev.all[i].x))
 	}
+}
+
+// favoured compares a passage with those whose headings are nearly the same:
+// 1 if the question names what sets it apart ("version 3"), -1 if it names
+// what sets another apart, else 0.
+func (ev *evidence) favoured(passage int, titles []map[string]bool) float64 {
+	own := titles[passage]
+	mine, theirs := false, false
+	for p, other := range titles {
+		shared := 0
+		for s := range own {
+			if other[s] {
+				shared++
+			}
+		}
+		if p == passage || 2*shared < max(len(own), len(other)) {
+			continue
+		}
+		for s := range ev.stems {
+			mine = mine || own[s] && !other[s]
+			theirs = theirs || other[s] && !own[s]
+		}
+	}
+	return boolean(mine) - boolean(theirs)
+}
+
+// place is how near its passage's start a sentence stands, from 1 down; in a
+// list or a table it says nothing.
+func place(c *candidate) float64 {
+	if c.kind != prose {
+		return 0.5
+	}
+	return 1 / float64(1+c.index)
+}
+
+// size is the length of a sentence; short ones seldom hold a whole answer, but
+// items and rows are short by nature.
+func size(c *candidate) float64 {
+	n := len(strings.Fields(c.line))
+	if c.kind != prose {
+		n = max(n, 12)
+	}
+	return math.Log(float64(1+n)) / 4
 }
 
 // weigh gives each stem of the passages its rarity: a word that stands in all
@@ -239,6 +277,9 @@ func (ev *evidence) share(want, have map[string]bool) float64 {
 // if it does, 0, 1 if not, 0, 0 if the question asks for nothing particular.
 func (ev *evidence) fits(line string) (match, miss float64) {
 	re := gives[ev.want]
+	if ev.want == wantMoney {
+		line = spans.ReplaceAllString(line, " ")
+	}
 	switch {
 	case re == nil:
 		return 0, 0
@@ -295,4 +336,4 @@ func cosine(a, b []float32) float64 {
 // can be answered: does this sentence hold the words marked as the answer?
 // The weight of the place in the passage is set lower than fitted, since
 // people's own documents are not written answer first.
-var weights = features{-4.36, 0.07, 1.37, 1.27, 0.55, -0.70, 0.41, -0.67, 0.05, 1.2, 2.18, 0.07, 0.70, 0, 5.47, 5.90}
+var weights = features{-4.27, 0.06, 1.31, 1.19, 0.59, -0.67, 0.42, -0.66, 0.3, 1.2, 2.07, 1, 0.82, 0, 5.55, 5.95}

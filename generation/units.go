@@ -178,7 +178,7 @@ func cellsOf(line string) []string {
 	return cells
 }
 
-// readRow says a table's row in words: "Economy: deposit 300, excess 1,200".
+// readRow says a table's row in words: "Economy: Deposit 300, Excess 1,200".
 func readRow(header, cells []string) string {
 	var parts []string
 	for i, c := range cells[1:] {
@@ -186,7 +186,7 @@ func readRow(header, cells []string) string {
 			continue
 		}
 		if i+1 < len(header) && header[i+1] != "" {
-			c = lowerFirst(header[i+1]) + " " + c
+			c = header[i+1] + " " + c
 		}
 		parts = append(parts, c)
 	}
@@ -197,16 +197,6 @@ func readRow(header, cells []string) string {
 		return cells[0]
 	}
 	return cells[0] + ": " + strings.Join(parts, ", ")
-}
-
-// lowerFirst makes a heading read on in a sentence; abbreviations stay.
-func lowerFirst(s string) string {
-	r, n := utf8.DecodeRuneInString(s)
-	next, _ := utf8.DecodeRuneInString(s[n:])
-	if unicode.IsUpper(next) || unicode.IsDigit(next) {
-		return s
-	}
-	return string(unicode.ToLower(r)) + s[n:]
 }
 
 // flush closes the open block and adds its units.

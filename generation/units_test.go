@@ -27,7 +27,7 @@ func TestSplit(t *testing.T) {
 			[]string{"Bring these:", "your passport", "two photos, not older than a year", "Come early."}},
 		{"steps", "To reset:\n1. Hold the button.\n2) Wait 5 s. Then let go.", []string{"To reset:", "Hold the button.", "Wait 5 s. Then let go."}},
 		{"table", "| Class | Deposit | Excess |\n|---|---:|---|\n| Economy | 300 | 1,200 |\n| **Van** |  | 900 |",
-			[]string{"#| Class | Deposit | Excess |", "Economy: deposit 300, excess 1,200", "Van: excess 900"}},
+			[]string{"#| Class | Deposit | Excess |", "Economy: Deposit 300, Excess 1,200", "Van: Excess 900"}},
 		{"headings", "# Fees\nThe fee is 30.", []string{"## Fees", "The fee is 30."}},
 		{"code", "Run this:\n```\ngo test ./...\nls\n```\nDone.", []string{"Run this:", "```\ngo test ./...\nls\n```", "Done."}},
 		{"Chinese", "押金为300元。还车后五天内退还。可以吗？可以！", []string{"押金为300元。", "还车后五天内退还。", "可以吗？", "可以！"}},

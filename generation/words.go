@@ -155,7 +155,7 @@ func wanted(question string) want {
 const number = `(?:\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|ninety|hundred|thousand|half|dozen|once|twice|double)\b)`
 
 var gives = map[want]*regexp.Regexp{
-	wantMoney:    regexp.MustCompile(`(?i)[$€£¥₹]|` + number + `|\bfree\b|\bno (?:charge|fee|cost|extra)|\bwithout charge\b`),
+	wantMoney:    regexp.MustCompile(`(?i)[$€£¥₹\d]|\bfree\b|\bno (?:charge|fee|cost|extra)|\bwithout charge\b`),
 	wantAmount:   regexp.MustCompile(`(?i)` + number + `|\bno limit\b|\bnone\b|\bunlimited\b`),
 	wantDuration: regexp.MustCompile(`(?i)` + number + `\D{0,25}\b(?:second|minute|min|hour|day|night|week|month|year|season|term)s?\b|\bovernight\b|\bsame day\b|\bimmediately\b|\bat once\b|\bfor (?:ever|life)\b|\b(?:a|an) (?:second|minute|hour|day|week|month|year|fortnight)\b`),
 	wantTime:     regexp.MustCompile(`(?i)\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|spring|summer|autumn|winter|noon|midnight|morning|evening|night|weekend|today|tomorrow)\b|\d{1,2}[:.]\d{2}|\b\d{1,2} ?(?:am|pm|o'clock)\b|\b(?:1[5-9]|20)\d{2}\b|\b(?:before|after|within|until|from|every|as soon as)\b|` + number + `\D{0,15}\b(?:minute|hour|day|week|month|year)s?\b`),
@@ -165,6 +165,9 @@ var gives = map[want]*regexp.Regexp{
 	wantSteps:    regexp.MustCompile(`(?i)(?:^|[,.;:]\s*|\b(?:then|and|first|next)\s+)(?:press|hold|open|close|click|choose|select|go|turn|remove|insert|enter|type|send|call|write|fill|use|set|put|take|pull|push|switch|unscrew|rinse|check|add|log|sign|tap|run|install|start|stop|wait|bring|apply|ask|book|return|print|scan|download|upload|save|delete|create|move|pour|mix|drain|clean|wipe|lift|slide|plug|unplug|restart|reset|hand|present|submit|attach|register|contact)\b|\bby (?:\pL+ing|post|e-?mail|phone)\b`),
 	wantReason:   regexp.MustCompile(`(?i)\b(?:because|since|as|so that|in order|due to|reason|therefore|otherwise|to avoid|to prevent)\b`),
 }
+
+// spans matches numbers that are no amount of money.
+var spans = regexp.MustCompile(`(?i)\d[\d.,]*(?:[ -]?(?:to|or|and|–|-)[ -]?\d[\d.,]*)?[ -]?(?:st|nd|rd|th|seconds?|minutes?|hours?|days?|weeks?|months?|years?|working|calendar|business|km|kg|cm|mm|metres?|miles?|litres?|am|pm|%|[ap]\.m\.)\b|\b\d{1,2}[:.]\d{2}\b|\b(?:19|20)\d{2}\b`)
 
 // several matches questions that want more than one thing: an overview, a
 // list, a comparison.
