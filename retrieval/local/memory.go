@@ -3,6 +3,7 @@ package local
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/askback/askback/retrieval"
 )
@@ -19,6 +20,7 @@ type memory struct {
 	documents map[string]document
 	known     map[string]*knownIdentifier // by key
 	families  map[string]map[string]bool  // keys of the sure identifiers, by family
+	spans     map[string][]span           // by family
 }
 
 // document is what is known of a stored document.
@@ -34,6 +36,17 @@ type entry struct {
 	terms       map[string]float32
 	counts      []termCount // the terms by number, once it stands in the memory
 	identifiers []retrieval.Identifier
+	spans       map[string]span // the last of each family
+}
+
+// span is a passage's "ERR-5100 to ERR-5199", which is about each code between.
+type span struct {
+	from, to string // keys
+	slot     int32
+}
+
+func (s span) covers(key string) bool {
+	return len(key) == len(s.from) && len(key) == len(s.to) && s.from <= key && key <= s.to
 }
 
 // knownIdentifier is an identifier that passages hold.
@@ -50,6 +63,7 @@ func newMemory(dim int) *memory {
 		documents: make(map[string]document),
 		known:     make(map[string]*knownIdentifier),
 		families:  make(map[string]map[string]bool),
+		spans:     make(map[string][]span),
 	}
 	m.vectors.setDim(dim)
 	return m
@@ -69,6 +83,7 @@ func newEntry(p retrieval.Passage, vector []float32) *entry {
 	for _, t := range a.terms(p.Text, text) {
 		e.terms[t]++
 	}
+	e.spans = spans(p.Text, text)
 	at := make(map[string]int)
 	for _, id := range append(title, text...) {
 		if i, ok := at[id.Key]; !ok {
@@ -79,6 +94,27 @@ func newEntry(p retrieval.Passage, vector []float32) *entry {
 		}
 	}
 	return e
+}
+
+// spans finds pairs of neighbouring identifiers of a text that are joined as the
+// ends of a span.
+func spans(text string, identifiers []retrieval.Identifier) map[string]span {
+	var found map[string]span
+	for i := 1; i < len(identifiers); i++ {
+		from, to := identifiers[i-1], identifiers[i]
+		if !from.Sure || from.Family == "" || from.Family != to.Family || from.Key >= to.Key {
+			continue
+		}
+		for _, joint := range []string{" to ", " through ", " until ", " - ", "-", " – ", "–", " — "} {
+			if strings.Contains(text, from.Text+joint+to.Text) {
+				if found == nil {
+					found = make(map[string]span)
+				}
+				found[from.Family] = span{from: from.Key, to: to.Key}
+			}
+		}
+	}
+	return found
 }
 
 // replace makes the entries the whole content of the document.
@@ -109,6 +145,10 @@ func (m *memory) add(e *entry) int32 {
 	m.entries = append(m.entries, e)
 	m.byID[e.passage.ID] = slot
 	m.live++
+	for family, s := range e.spans {
+		s.slot = slot
+		m.spans[family] = append(m.spans[family], s)
+	}
 	for _, id := range e.identifiers {
 		k := m.known[id.Key]
 		if k == nil {
@@ -149,6 +189,9 @@ func (m *memory) remove(name string) {
 		for _, id := range e.identifiers {
 			m.forget(id, slot)
 		}
+		for family := range e.spans {
+			m.spans[family] = slices.DeleteFunc(m.spans[family], func(s span) bool { return s.slot == slot })
+		}
 	}
 }
 
@@ -165,6 +208,27 @@ func (m *memory) forget(id retrieval.Identifier, slot int32) {
 	if len(k.slots) == 0 {
 		delete(m.known, id.Key)
 	}
+}
+
+// holding gives the slots of the passages that are about an identifier, because
+// they hold it or a span that covers it, ascending and each once.
+func (m *memory) holding(id retrieval.Identifier) []int32 {
+	var slots []int32
+	if k := m.known[id.Key]; k != nil {
+		slots = slices.Clone(k.slots)
+	}
+	for _, s := range m.spans[id.Family] {
+		if s.covers(id.Key) {
+			slots = append(slots, s.slot)
+		}
+	}
+	slices.Sort(slots)
+	return slices.Compact(slots)
+}
+
+// holds reports whether a passage holds the very identifier.
+func (m *memory) holds(slot int32, key string) bool {
+	return slices.ContainsFunc(m.entries[slot].identifiers, func(id retrieval.Identifier) bool { return id.Key == key })
 }
 
 func without(slots []int32, slot int32) []int32 {

@@ -199,7 +199,7 @@ func TestMemoryAgainstFresh(t *testing.T) {
 				t.Fatal(err)
 			}
 			entries[i] = newEntry(retrieval.Passage{ID: fmt.Sprintf("%s/%03d/%d", name, revision, i), Document: name, Title: name,
-				Text: fmt.Sprintf("ERR-%d %s %s", r.IntN(300), word(r.Uint64N(50)), word(r.Uint64N(50)))}, v)
+				Text: fmt.Sprintf("ERR-%d %s %s %s", r.IntN(300), [...]string{"is", "to ERR-290"}[r.IntN(2)], word(r.Uint64N(50)), word(r.Uint64N(50)))}, v)
 		}
 		return entries
 	}
@@ -241,6 +241,46 @@ func TestMemoryAgainstFresh(t *testing.T) {
 		if got, want := m.knownIdentifiers(texts[0]), fresh.knownIdentifiers(texts[0]); !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d, %q: %+v, want %+v", seed, texts, got, want)
 		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	m := newMemory(1)
+	for i, text := range []string{
+		"ERR-5100 to ERR-5199 come from the network.",
+		"ERR-5200 – ERR-5299 come from the disk.",
+		"ERR-5150 and ERR-5160 are the same.",
+		"Write ERR codes down.",
+	} {
+		name := fmt.Sprint(i)
+		m.replace(name, "1", []*entry{newEntry(retrieval.Passage{ID: name, Document: name, Text: text}, []float32{1})})
+	}
+	for _, test := range []struct {
+		query, want string
+		known       bool
+	}{
+		{"what is ERR-5155", "0 3", true},
+		{"what is ERR-5250", "1 3", true},
+		{"what is ERR-5150", "2 0 3", true},
+		{"what is ERR-5300", "3", false},
+		{"what is ERR-515", "3", false},
+	} {
+		var got []string
+		for _, h := range m.search([]string{test.query}, [][]float32{{1}}, nil, 10, 0) {
+			got = append(got, h.ID)
+		}
+		if line := strings.Join(got, " "); line != test.want {
+			t.Errorf("%q finds %s, want %s", test.query, line, test.want)
+		}
+		if known := m.knownIdentifiers(test.query); len(known) != 1 || known[0].Known != test.known {
+			t.Errorf("%q: %+v, want known %v", test.query, known, test.known)
+		}
+	}
+	for i := range 4 {
+		m.remove(fmt.Sprint(i))
+	}
+	if known := m.knownIdentifiers("ERR-5155"); known[0].Known {
+		t.Error("a span outlives its passage")
 	}
 }
 

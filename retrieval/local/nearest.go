@@ -15,7 +15,7 @@ const nearestLimit = 3
 func (m *memory) knownIdentifiers(text string) []retrieval.KnownIdentifier {
 	var out []retrieval.KnownIdentifier
 	for _, id := range m.wanted([]string{text}) {
-		k := retrieval.KnownIdentifier{Identifier: id.Text, Known: m.known[id.Key] != nil}
+		k := retrieval.KnownIdentifier{Identifier: id.Text, Known: len(m.holding(id)) > 0}
 		if !k.Known {
 			k.Nearest = m.nearest(id)
 		}

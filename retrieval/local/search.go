@@ -138,10 +138,8 @@ func (m *memory) ask(identifiers []retrieval.Identifier) *asked {
 		clear(holds)
 		clear(neighbour)
 		for _, id := range ids {
-			if k := m.known[id.Key]; k != nil {
-				for _, slot := range k.slots {
-					holds[slot] = true
-				}
+			for _, slot := range m.holding(id) {
+				holds[slot] = true
 			}
 		}
 		for key := range m.families[kind] {
@@ -211,10 +209,12 @@ func (m *memory) rank(rankings []ranked, asked *asked, allowed func(int32) bool,
 		}
 		first := make(map[int32]bool)
 		for _, id := range asked.identifiers {
-			if k := m.known[id.Key]; k != nil {
-				if holding := slices.DeleteFunc(slices.Clone(k.slots), func(slot int32) bool { return !allowed(slot) }); len(holding) > 0 {
-					first[slices.MinFunc(holding, better)] = true
-				}
+			holding := slices.DeleteFunc(m.holding(id), func(slot int32) bool { return !allowed(slot) })
+			if exact := slices.DeleteFunc(slices.Clone(holding), func(slot int32) bool { return !m.holds(slot, id.Key) }); len(exact) > 0 {
+				holding = exact // before those with a span that covers it
+			}
+			if len(holding) > 0 {
+				first[slices.MinFunc(holding, better)] = true
 			}
 		}
 		for slot := range first {
