@@ -137,7 +137,7 @@ func isThing(s string) bool {
 	}
 	for _, v := range w[1:] {
 		switch v {
-		case "is", "are", "was", "were", "has", "have", "had", "i", "we", "they", "he", "she", "it", "you", "dont", "didnt", "doesnt", "isnt", "wasnt", "which", "that", "who", "because", "but", "not", "one", "ones", "first", "second", "latter", "former":
+		case "to", "is", "are", "was", "were", "has", "have", "had", "i", "we", "they", "he", "she", "it", "you", "dont", "didnt", "doesnt", "isnt", "wasnt", "which", "that", "who", "because", "but", "not", "one", "ones", "first", "second", "latter", "former":
 			return false
 		}
 	}
@@ -258,7 +258,7 @@ func appended(p Pending, lang, learnt string) string {
 	}
 	switch w[0] {
 	case "in", "on", "at", "for", "from", "with", "without", "during", "via", "through", "within":
-		if len(w) > 1 && len(strings.Fields(q)) <= 10 && !slices.Contains(plains(q), w[0]) {
+		if n := len(strings.Fields(q)); len(w) > 1 && n >= 3 && n <= 10 && !slices.Contains(plains(q), w[0]) {
 			return q[:len(q)-1] + " " + lowerFirst(learnt) + "?"
 		}
 		return ""

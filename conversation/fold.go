@@ -161,11 +161,21 @@ func newFolder(p Pending, reply string) *folder {
 
 // fold runs the rules over the parts of the reply and combines what they found.
 func (f *folder) fold(ctx context.Context) Folded {
-	if i := f.exact(f.reply); i >= 0 {
+	all := part{words: words(f.reply), text: f.reply}
+	for core := all; ; {
+		if i := f.exact(core.String()); i >= 0 {
+			return f.chosen(ReplyChoice, []int{i}, nil, "text")
+		}
+		shorter := strip(core, lexicon().fillers)
+		if len(shorter.words) == len(core.words) || len(core.words) > 40 {
+			break
+		}
+		core = shorter
+	}
+	if i := f.exact(f.reply); i >= 0 { // an option without words
 		return f.chosen(ReplyChoice, []int{i}, nil, "text")
 	}
-	all := words(f.reply)
-	if len(all) == 0 {
+	if len(all.words) == 0 {
 		return f.wordless()
 	}
 	if f.restated() {
@@ -192,7 +202,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 		case actNo:
 			got, rule = nil, ""
 		case actQuestion:
-			if len(kept) > 0 && f.refersBack(p) {
+			if len(kept) > 0 && (f.refersBack(p) || len(f.opts) == 0 && f.says(p) == 0) {
 				r.act = actDetail // "it's a cat, does that change anything?"
 			}
 		case actDetail:
@@ -219,6 +229,9 @@ func (f *folder) fold(ctx context.Context) Folded {
 	}
 	got = slices.DeleteFunc(got, func(i int) bool { return slices.Contains(out, i) })
 	n := len(f.opts)
+	if len(got) == 1 && !strong && rule == "text" && f.byChance(all.words, f.opts[got[0]]) {
+		got, kept, seen[actDetail] = nil, extras{{extra: stripAll(all, lexicon().frames)}}, true
+	}
 	extra := kept.texts(actBetween, len(got) == 0)
 	yes, no := f.affirmed()
 

@@ -19,6 +19,7 @@ func TestFoldRules(t *testing.T) {
 	refund := Pending{Question: "how long does it take?", Text: "What do you mean: the refund or the delivery?", Gate: "pre", Unclear: []string{"it"}}
 	member := Pending{Question: "is the deposit kept?", Text: "Are you a member of an alpine club?", Options: opts("member of an alpine club", "not a member")}
 	opened := Pending{Question: "Can it go back?", Text: "Was the box opened?", Options: opts("opened", "still sealed")}
+	hall := Pending{Question: "what's wrong with it?", Text: "What do you see at the hall?"}
 	hut := Pending{Question: "do I get my money back?", Text: "What did you book: a pitch or hut nights?", Options: opts("campsite pitch", "hut nights")}
 	for _, c := range []struct {
 		p        Pending
@@ -58,6 +59,9 @@ func TestFoldRules(t *testing.T) {
 		{hut, "I've done 13 nights with Orlane Hotels. How many more do I need for silver?", ReplyNewQuestion, "I've done 13 nights with Orlane Hotels. How many more do I need for silver?"},
 		{hut, "Breakfast is in the price, no?", ReplyDetail, "do I get my money back? (Breakfast is in the price)"},
 		{hut, "I want rid of it. How?", ReplyNewQuestion, "I want rid of it. How?"},
+		{hall, "no music, and a light that wasn't on before", ReplyDetail, "what's wrong with it? (no music, and a light that wasn't on before)"},
+		{hall, "this year, in May", ReplyDetail, "what's wrong with it? (this year, in May)"},
+		{hall, "yes, since Monday. what do I do", ReplyDetail, "what's wrong with it? (since Monday. what do I do)"},
 		{refund, "the refund", ReplyDetail, "how long does the refund take?"},
 		{refund, "I meant the refund, please", ReplyDetail, "how long does the refund take?"},
 	} {

@@ -30,10 +30,10 @@ var (
 
 	// asksInside are the questions that stand behind a statement, without a
 	// mark: "it is slow how can I speed it up".
-	asksInside = []string{"how can i", "how do i", "how to", "how much", "how many", "how long", "what is the", "whats the", "where do i", "where can i", "can i", "can you", "do i need", "wie kann ich", "wie viel", "kann ich", "comment je", "est ce que", "como puedo", "cuanto cuesta"}
+	asksInside = []string{"how can i", "how do i", "how to", "how much", "how many", "how long", "what is the", "whats the", "what do i", "what does", "what time", "when is", "when will", "when do", "when does", "where is", "does the", "does my", "do i", "do we", "is there", "are there", "can he", "can she", "can they", "can we", "could i", "would i", "will i", "must i", "where do i", "where can i", "can i", "can you", "do i need", "wie kann ich", "wie viel", "kann ich", "comment je", "est ce que", "como puedo", "cuanto cuesta"}
 
 	// bareQuestions ask about what was said just before: "I want rid of it. How?"
-	bareQuestions = []string{"how", "when", "where", "how much", "how many", "how long", "and how", "and when", "how much is it", "how much is that", "wie", "wann", "wo", "wie viel", "wie lange", "combien", "quand", "cuanto", "cuando", "多 少", "多 少 钱", "कब", "कितना", "कितने"}
+	bareQuestions = []string{"how", "when", "where", "how much", "how many", "how long", "and how", "and when", "how much is it", "how much is that", "what now", "price", "wie", "wann", "wo", "wie viel", "wie lange", "combien", "quand", "cuanto", "cuando", "多 少", "多 少 钱", "कब", "कितना", "कितने"}
 
 	// troubles are how a complaint about something else sounds.
 	troubles = []string{"doesnt work", "does not work", "isnt working", "not working", "wont work", "stopped working", "is broken", "cant log in", "cannot log in", "cant login", "cant connect", "wont open", "wont start", "wont load", "has not arrived", "hasnt arrived", "never arrived", "funktioniert nicht", "geht nicht", "ist kaputt", "ne marche pas", "ne fonctionne pas", "no funciona", "不 能 用", "坏 了", "打 不 开", "काम नहीं कर"}
@@ -73,6 +73,8 @@ func asksWhole(p part, lang string) bool {
 	}
 	first, second := ws[0], ws[1]
 	switch {
+	case fronted[first] && frontedAsks[second] && len(ws) >= 3: // "by what date"
+		return true
 	case first == "what" && (second == "i" || second == "we") && !p.asks:
 		return false // "what I meant is"
 	case (first == "who" || first == "which" || first == "qui" || first == "was" || first == "wer") && len(ws) < 3:
@@ -91,11 +93,18 @@ func asksWhole(p part, lang string) bool {
 	if asksVerb[first] && (asksSubject[second] || p.asks) && len(ws) >= 3 {
 		return true
 	}
+	if (first == "are" || first == "is") && len(ws) >= 5 && !pronouns[second] && second != "for" {
+		return true
+	}
 	if (first == "does" || first == "did" || (first == "can" || first == "will") && second != "be") && len(ws) >= 4 {
 		return true
 	}
 	return requests[first] && requestObject[second] && len(ws) >= 3
 }
+
+// fronted are the prepositions that can stand before a question word.
+var fronted = wordSet("by on in at from to until till for with of under up since before after ab bis an auf zu seit mit von um a de en para con desde hasta por pour depuis jusqu avec")
+var frontedAsks = wordSet("what which how whose whom wann welchem welcher welchen welches wieviel quel quelle quels quelles combien quand que cual cuando cuanto cuantos quien qui")
 
 func isHan(r rune) bool { return r >= 0x4E00 && r <= 0x9FFF || r >= 0x3400 && r <= 0x4DBF }
 
@@ -144,7 +153,7 @@ func (f *folder) asksAnew(p part) bool {
 			}
 		}
 	}
-	if p.asks && known == 0 && n >= 2 && len(ws) >= 2 && !fragmentFirst[ws[0]] {
+	if p.asks && known == 0 && n >= 2 && len(ws) >= 2 && !(fragmentFirst[ws[0]] && len(ws) <= 5) {
 		return !open || len(ws) >= 4
 	}
 	return false
@@ -223,11 +232,17 @@ func (f *folder) asksAbout(p part) bool {
 	}
 	switch ws[0] {
 	case "what", "which", "welche", "welches", "welcher", "quel", "quelle", "quels", "quelles", "cual", "cuales", "que", "was":
+		if ws[0] == "was" && f.lang != "de" {
+			return false
+		}
+		if len(ws) > 2 && asksVerb[ws[1]] && (ws[2] == "i" || ws[2] == "we" || ws[2] == "that" || ws[2] == "he" || ws[2] == "she" || ws[2] == "ich" || ws[2] == "wir") {
+			return false // "what do I do?"
+		}
 		if !p.asks && ws[0] != "which" && ws[0] != "what" {
 			return false
 		}
 		if len(ws) <= 3 { // "what app?"
-			return p.asks
+			return p.asks && len(content(ws)) > 0
 		}
 		if got, tie := f.match(p.words); len(got) == 1 && !tie {
 			return false // "what is it for the van?"
@@ -246,5 +261,8 @@ func comparesOptions(ws []string) bool {
 // speaks of something else.
 func (f *folder) asksBare(p part) bool {
 	foreign, known := f.foreign(words(f.reply))
-	return p.asks && known == 0 && len(foreign) > 0 && slices.Contains(bareQuestions, strings.Join(forms(p.words), " "))
+	return known == 0 && len(foreign) > 0 && slices.Contains(bareQuestions, strings.Join(forms(p.words), " "))
 }
+
+// says counts the content words of a part.
+func (f *folder) says(p part) int { return len(content(forms(p.words))) }

@@ -146,7 +146,7 @@ func (f *folder) byRange(p part) (reading, bool) {
 			x = v * scale
 		case unit != "" && s.unit != "" && likeness(unit, s.unit) < 0.7, unit != "" && s.unit == "" && !aboutAge[unit]:
 			return reading{}, false
-		case unit == "" && s.unit != "" && len(strip2(p, lexicon().fillers).words) > 2:
+		case unit == "" && s.unit != "" && len(stripAll(p, lexicon().fillers).words) > 2:
 			return reading{}, false // "my daughter is 6" is no weight
 		case s.scale > 0:
 			x = v * s.scale
@@ -161,5 +161,5 @@ func (f *folder) byRange(p part) (reading, bool) {
 	if spans < 2 || found < 0 {
 		return reading{}, false
 	}
-	return reading{act: actChoose, options: []int{found}, extra: strip2(p, lexicon().frames), rule: "range"}, true
+	return reading{act: actChoose, options: []int{found}, extra: stripAll(p, lexicon().frames), rule: "range", weak: true}, true
 }

@@ -75,6 +75,9 @@ func (f *folder) parts() []part {
 	for i := range ws {
 		if i > 0 {
 			gap := f.reply[ws[i-1].end:ws[i].start]
+			if gap == "." || gap == " ." {
+				continue // "rooktail.com"
+			}
 			if strings.ContainsAny(gap, ",;.!?…—–:/|()，。；：！？、।（）") || strings.Contains(gap, " - ") {
 				end(i, gap)
 			} else {
@@ -133,14 +136,16 @@ func (f *folder) read(p part) reading {
 	if r, ok := f.negated(p); ok {
 		return r
 	}
-	if w := core.words[0].plain; len(core.words) > 1 && (l.whole[w] == actYes || l.whole[w] == actNo) {
+	if w := core.words[0].plain; len(core.words) > 1 && (yesBefore[w] || noBefore[w]) {
 		r := f.read(core.with(core.words[1:])) // "yes the van", "no the van"
-		if r.act != actFiller {
+		if yesBefore[w] && r.act != actFiller || r.act == actChoose || r.act == actBetween {
 			return r
 		}
 	}
-	if r, ok := f.byPlace(core); ok {
-		return r
+	if single := core.String(); single != "a" || len(p.words) == 1 { // "it's a" is no option A
+		if r, ok := f.byPlace(core); ok {
+			return r
+		}
 	}
 	if r, ok := f.byComparison(core); ok {
 		return r
@@ -159,12 +164,18 @@ func (f *folder) read(p part) reading {
 	} else if ok {
 		return r
 	}
-	d := strip2(p, l.frames)
+	d := stripAll(p, l.frames)
 	if len(d.words) == 0 {
 		return reading{act: actFiller}
 	}
 	return reading{act: actDetail, extra: d, rule: "detail"}
 }
+
+// A yes or no before a choice, without a comma.
+var (
+	yesBefore = wordSet("yes yeah yep yup ja jo oui ouais si हां जी")
+	noBefore  = wordSet("no nope nah nein non")
+)
 
 // phrase knows a part that is a set phrase as a whole.
 func (f *folder) phrase(p part) (reading, bool) {
@@ -331,7 +342,7 @@ func (f *folder) negated(p part) (reading, bool) {
 	}
 	l := lexicon()
 	var rest part
-	for _, core := range []part{p, strip2(p, l.frames)} {
+	for _, core := range []part{p, stripAll(p, l.frames)} {
 		ws := forms(core.words)
 		for _, n := range l.negation {
 			if len(ws) > len(n) && slices.Equal(ws[:len(n)], n) {
@@ -429,7 +440,7 @@ func (f *folder) byText(p part) (reading, bool) {
 		return reading{act: actBetween, options: got, extra: p, rule: "text"}, true
 	}
 	foreign, _ := f.foreign(p.words)
-	weak := len(foreign) > 0 && !covers(content(forms(p.words)), f.opts[got[0]].content)
+	weak := (len(foreign) > 0 || len(p.words) > 3) && !covers(content(forms(p.words)), f.opts[got[0]].content)
 	return reading{act: actChoose, options: got, extra: f.beside(p, got[0]), rule: "text", weak: weak}, true
 }
 
@@ -624,9 +635,9 @@ func (f *folder) beside(p part, i int) part {
 		return part{}
 	}
 	if foreign, _ := f.foreign(p.words[:last]); len(foreign) >= 2 {
-		return strip2(p, frames)
+		return stripAll(p, frames)
 	}
-	rest := strip2(p.with(p.words[last+1:]), frames)
+	rest := stripAll(p.with(p.words[last+1:]), frames)
 	for len(rest.words) > 0 {
 		if w := rest.words[0].plain; !listWords[w] && w != "one" && w != "ones" {
 			break
@@ -639,7 +650,7 @@ func (f *folder) beside(p part, i int) part {
 	case len(foreign) == 0 && !number:
 		return part{}
 	case len(rest.words) == 1 && number:
-		return strip2(p, frames) // "windows 11"
+		return stripAll(p, frames) // "windows 11"
 	}
 	return rest
 }
@@ -692,8 +703,8 @@ func strip(p part, set map[string]bool) part {
 	return p
 }
 
-// strip2 strips until nothing is left to strip.
-func strip2(p part, set map[string]bool) part {
+// stripAll strips until nothing is left to strip.
+func stripAll(p part, set map[string]bool) part {
 	for {
 		s := strip(p, set)
 		if len(s.words) == len(p.words) {
@@ -707,7 +718,7 @@ func strip2(p part, set map[string]bool) part {
 // question: ...".
 func (f *folder) redirect() string {
 	for _, p := range f.parts() {
-		ws := forms(strip2(p, lexicon().frames).words)
+		ws := forms(stripAll(p, lexicon().frames).words)
 		for _, t := range lexicon().topics {
 			if len(ws) >= len(t) && slices.Equal(ws[:len(t)], t) && len(words(f.reply)) > len(t)+1 {
 				return "another topic"
@@ -722,11 +733,10 @@ func (f *folder) redirect() string {
 func (f *folder) restated() bool {
 	ws := words(f.reply)
 	p := part{words: ws, text: f.reply, asks: strings.ContainsAny(f.reply, "?？")}
-	asked := content(plains(f.p.Question))
-	if len(asked) == 0 || !asksWhole(p, f.lang) || requests[ws[0].plain] {
+	asked, said := content(plains(f.p.Question)), content(forms(ws))
+	if len(asked) == 0 || !p.asks && !asksFirst[ws[0].plain] || !asksWhole(p, f.lang) || requests[ws[0].plain] {
 		return false
 	}
-	said := content(forms(ws))
 	for _, a := range asked {
 		if !slices.Contains(said, a) {
 			return false

@@ -118,7 +118,7 @@ func likeness(a, b string) float64 {
 	}
 	if isNumeral(a) || isNumeral(b) {
 		if x, ok := numeral(a); ok {
-			if y, ok := numeral(b); ok && x == y {
+			if y, ok := numeral(b); ok && x == y && unitOf(a) == unitOf(b) {
 				return 0.95
 			}
 		}
@@ -152,7 +152,7 @@ func likeness(a, b string) float64 {
 		return 0
 	}
 	most := 1
-	if la >= 8 {
+	if la >= 9 {
 		most = 2
 	}
 	if lb-la <= most && slips([]rune(a), []rune(b), most) <= most {
@@ -174,6 +174,14 @@ func sharedStart(a, b string) int {
 		n++
 	}
 	return n
+}
+
+// unitOf gives the letters behind the digits of a number: "am" of "2am".
+func unitOf(w string) string {
+	if cardinals[w] > 0 {
+		return ""
+	}
+	return strings.TrimLeft(strings.TrimPrefix(w, "v"), "0123456789.,:")
 }
 
 // isNumeral says whether a word is a number in digits, or a version ("v2").
