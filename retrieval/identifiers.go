@@ -186,7 +186,7 @@ func spacedLetter(r rune) bool {
 }
 
 var (
-	slashCode = regexp.MustCompile(`^[A-Z]{2,}(/[0-9]+)+$`)
+	slashCode = regexp.MustCompile(`^([A-Z]{2,}(/[0-9]+)+|[a-z]{2,}(/[0-9]+){2,})$`)
 	version   = regexp.MustCompile(`^[0-9]+(\.[0-9]+){2,}$`)
 	vVersion  = regexp.MustCompile(`^[vV][0-9]+(\.[0-9]+)+(-?[A-Za-z]+\.?[0-9]*)?$`)
 	preRel    = regexp.MustCompile(`^[0-9]+(\.[0-9]+)+-?(rc|beta|alpha|RC|Beta|Alpha)[0-9]*$`)
@@ -194,15 +194,23 @@ var (
 	year      = regexp.MustCompile(`^(19|20)[0-9]{2}$`)
 	timeSpan  = regexp.MustCompile(`^[0-9]{1,2}([aApP][mM])?-[0-9]{1,2}([aApP][mM])?$`)
 	digitsAZ  = regexp.MustCompile(`^[0-9]{4,}-?[A-Z]{1,3}$`)
-	numberRef = map[string]bool{"order": true, "ticket": true, "invoice": true, "case": true, "reference": true, "ref": true, "part": true,
-		"article": true, "item": true, "serial": true, "number": true, "no": true, "id": true, "nr": true, "code": true}
+	// Words before a number that names something.
+	numberRef = wordSet(`order ticket invoice case reference ref part article item serial number no id nr code`)
+	units     = wordSet(`kg mg g km m cm mm ml l gb mb kb tb ms s h min k px p w kw v hz khz mhz ghz mah ah wh kwh nm rpm gsm mbps am pm
+		eur usd gbp chf c f x`)
 	// Upper-case words before a number that is a quantity or a year.
-	notCode = map[string]bool{"USD": true, "EUR": true, "GBP": true, "CHF": true, "JPY": true, "INR": true, "CNY": true, "AUD": true, "CAD": true,
-		"SEK": true, "NOK": true, "DKK": true, "PLN": true, "CZK": true, "BRL": true, "MXN": true, "ZAR": true, "SGD": true, "HKD": true, "NZD": true,
-		"AND": true, "OR": true, "THE": true, "FOR": true, "OF": true, "TO": true, "IN": true, "BY": true, "AT": true, "IS": true, "ARE": true,
-		"OVER": true, "UNDER": true, "ABOUT": true, "MAX": true, "MIN": true, "FROM": true, "THAN": true, "PAY": true, "ALL": true, "UP": true,
-		"JAN": true, "FEB": true, "MAR": true, "APR": true, "MAY": true, "JUN": true, "JUL": true, "AUG": true, "SEP": true, "OCT": true, "NOV": true, "DEC": true}
+	notCode = wordSet(`USD EUR GBP CHF JPY INR CNY AUD CAD SEK NOK DKK PLN CZK BRL MXN ZAR SGD HKD NZD
+		AND OR THE FOR OF TO IN BY AT IS ARE OVER UNDER ABOUT MAX MIN FROM THAN PAY ALL UP
+		JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC`)
 )
+
+func wordSet(words string) map[string]bool {
+	set := make(map[string]bool)
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
+	}
+	return set
+}
 
 // classify tells whether a token may be an identifier, and whether its form
 // alone makes that sure. before is the token before it.
@@ -223,12 +231,12 @@ func classify(t token, before string) (maybe, sure bool) {
 	case isDigitByte(s[0]):
 		// 30-day, 10am and 250kg are quantities; 4711-A and 7f3e9a are names.
 		switch {
-		case timeSpan.MatchString(s):
+		case timeSpan.MatchString(s), isUnit(s):
 			return false, false
 		case digitsAZ.MatchString(s), digits >= 2 && runs(s) >= 4 && !strings.Contains(s, "-"), digits >= 3 && runs(s) >= 3 && upper == letters:
 			return true, true
 		}
-		return digits >= 3 && upper == letters && !isUnit(s), false
+		return digits >= 3 && upper == letters, false
 	case digits == 1:
 		return true, upper == letters && strings.ContainsAny(s, "-_")
 	case upper == 0 && digits <= 2 && strings.Contains(s, "-"), upper == 0 && letters > 4 && digits <= 2:
@@ -258,13 +266,15 @@ func classifyNumber(s string, digits int, named bool) (maybe, sure bool) {
 // isRange reports whether a-b is a span such as 10-12 or 2019-2020.
 func isRange(a, b string) bool { return len(a) == len(b) && a < b && a[0] != '0' }
 
+// isUnit reports whether digits with letters after them are a quantity. Of
+// four digits and a capital that is taken for a name: 4711C, but 5000m.
 func isUnit(s string) bool {
 	i := strings.IndexFunc(s, func(r rune) bool { return !isDigit(r) })
-	switch strings.ToLower(strings.Trim(s[i:], "-")) {
-	case "kg", "mg", "g", "km", "m", "cm", "mm", "ml", "l", "gb", "mb", "kb", "tb", "ms", "s", "h", "min", "k", "px", "p", "w", "kw", "v", "hz", "mhz", "ghz", "mah", "eur", "usd", "gbp", "chf", "c", "f", "x":
-		return true
+	unit := strings.Trim(s[i:], "-")
+	if len(unit) == 1 && 'A' <= unit[0] && unit[0] <= 'Z' && i >= 4 {
+		return false
 	}
-	return false
+	return units[strings.ToLower(unit)]
 }
 
 // pair joins a word and the number after it, as in "ERR 5172". It is sure if

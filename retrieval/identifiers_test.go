@@ -17,6 +17,7 @@ func TestIdentifiers(t *testing.T) {
 		{"error E42 on the display", "E42"},
 		{"(AX-100B)", "AX-100B"},
 		{"the 4711-A fits, the 4711A too", "4711-A"},
+		{"valve 4711C at 5000m", "4711C"},
 		{"pump AX-100-22/B", "AX-100-22"},
 		{"ERR\u20115172 and ERR–5173", "ERR-5172 ERR-5173"},
 		{"ＥＲＲ－５１７２", "ERR-5172"},
@@ -33,6 +34,7 @@ func TestIdentifiers(t *testing.T) {
 		{"order no. 48213", "48213"},
 		{"ticket #912", "912"},
 		{"invoice INV/2024/001", "INV/2024/001"},
+		{"inv/2024/001 at 7 km/100", "inv/2024/001"},
 		{"4711-0815-33", "4711-0815-33"},
 		{"tracking 10029384", "10029384"},
 		// Versions and configuration keys.
@@ -43,7 +45,7 @@ func TestIdentifiers(t *testing.T) {
 		// What is none.
 		{"", ""},
 		{"part-time e-mail and/or 24/7", ""},
-		{"30-day trial, 12 months, 3rd floor, 10am, 9am-5pm, 250kg, 1080p, 5000ms", ""},
+		{"30-day trial, 12 months, 3rd floor, 10am, 9am-5pm, 250kg, 1080p, 5000ms, 1000WH", ""},
 		{"over 5000 employees in 2024, 1,000,000 in all, 1000000 too", ""},
 		{"from 2024-05-12 to 12.05.2024 or 5/12/2024 or 20240512", ""},
 		{"2019-2020, 10-12, 1000-2000, 2.5, 12:30, 99.9%", ""},
