@@ -28,6 +28,9 @@ func compose(p Pending, lang string, options, extra []string) string {
 	}
 	if len(options)+len(extra) == 1 || len(extra) == 0 {
 		for _, form := range []func(Pending, string, string) string{inPlace, narrowed, appended} {
+			if len(options) == 0 && isName(learnt) && !strings.Contains(learnt, " ") {
+				break // one word of the user's may be anything
+			}
 			if q := form(p, lang, learnt); q != "" {
 				return q
 			}

@@ -226,6 +226,9 @@ func (f *folder) fold(ctx context.Context) Folded {
 			about = union(about, r.options)
 		}
 		kept.add(r)
+		if r.act == actChoose && len(got) > 1 && orWords[p.words[0].plain] {
+			between, got = got, nil // "the van, or maybe the minibus"
+		}
 	}
 	got = slices.DeleteFunc(got, func(i int) bool { return slices.Contains(out, i) })
 	n := len(f.opts)
@@ -266,6 +269,9 @@ func (f *folder) fold(ctx context.Context) Folded {
 		return f.unclear(upTo(n), "yes to several")
 	case seen[actSelect]:
 		return f.unclear(nil, "no such option")
+	}
+	if strings.ContainsAny(f.reply, "?？") { // "sorry?"
+		return f.explain(nil)
 	}
 	return f.unclear(nil, "says nothing")
 }

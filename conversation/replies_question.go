@@ -36,7 +36,7 @@ var (
 	bareQuestions = []string{"how", "when", "where", "how much", "how many", "how long", "and how", "and when", "how much is it", "how much is that", "what now", "price", "wie", "wann", "wo", "wie viel", "wie lange", "combien", "quand", "cuanto", "cuando", "多 少", "多 少 钱", "कब", "कितना", "कितने"}
 
 	// troubles are how a complaint about something else sounds.
-	troubles = []string{"doesnt work", "does not work", "isnt working", "not working", "wont work", "stopped working", "is broken", "cant log in", "cannot log in", "cant login", "cant connect", "wont open", "wont start", "wont load", "has not arrived", "hasnt arrived", "never arrived", "funktioniert nicht", "geht nicht", "ist kaputt", "ne marche pas", "ne fonctionne pas", "no funciona", "不 能 用", "坏 了", "打 不 开", "काम नहीं कर"}
+	troubles = []string{"doesnt work", "does not work", "isnt working", "not working", "wont work", "stopped working", "is broken", "cant log in", "cannot log in", "cant login", "cant connect", "wont open", "wont start", "wont load", "was declined", "been declined", "was stolen", "got stolen", "didnt arrive", "has not arrived", "hasnt arrived", "never arrived", "funktioniert nicht", "geht nicht", "ist kaputt", "ne marche pas", "ne fonctionne pas", "no funciona", "不 能 用", "坏 了", "打 不 开", "काम नहीं कर"}
 )
 
 // leadIn are the words before a question that do not change that it is one.
@@ -214,6 +214,9 @@ func (f *folder) asksAbout(p part) bool {
 	}
 	if comparesOptions(ws) {
 		return true
+	}
+	if len(ws) > 1 && ws[1] == "about" {
+		return false // "what about the van?"
 	}
 	text := strings.Join(ws, " ") + " "
 	for _, s := range seeks {

@@ -81,8 +81,12 @@ func (f *folder) parts() []part {
 			if strings.ContainsAny(gap, ",;.!?…—–:/|()，。；：！？、।（）") || strings.Contains(gap, " - ") {
 				end(i, gap)
 			} else {
-				if butOf[ws[i-1].plain] {
-					continue // "anything but the office"
+				if ws[i].plain == "not" && !beforeNot[ws[i-1].plain] && len(f.opts) > 0 {
+					end(i, gap) // "vans not minibuses"
+					continue
+				}
+				if butOf[ws[i-1].plain] || orWords[ws[i-1].plain] {
+					continue // "anything but the office", "two or maybe three"
 				}
 				for n := 1; n <= 3 && i+n < len(ws); n++ {
 					if l.splits[strings.Join(forms(ws[i:i+n]), " ")] {
@@ -98,6 +102,9 @@ func (f *folder) parts() []part {
 	}
 	return ps
 }
+
+// beforeNot are the words to which a "not" belongs.
+var beforeNot = wordSet("rather am is are was were do does did can could will would should must have has had im its were if or why but and so really probably maybe certainly definitely that this it i")
 
 var butOf = wordSet("anything all everything nothing any")
 
@@ -369,7 +376,7 @@ func (f *folder) negated(p part) (reading, bool) {
 	if !ok {
 		r, ok = f.byText(rest)
 	}
-	if !ok || r.act != actChoose && r.act != actBetween || len(r.options) == len(f.opts) && len(f.opts) > 1 {
+	if !ok || r.act != actChoose && r.act != actBetween || r.act == actBetween && len(r.options) == len(f.opts) {
 		return reading{}, false
 	}
 	return reading{act: actExclude, options: r.options, rule: "negation"}, true
@@ -399,7 +406,7 @@ func (f *folder) byPlace(p part) (reading, bool) {
 	}
 	switch {
 	case len(in) == 0:
-		if len(ws) == 1 && isNumber(ws[0]) && !p.marked {
+		if len(ws) == 1 && isPlace(ws[0]) && !p.marked {
 			return reading{}, false // "12" to three options: a detail
 		}
 		return reading{act: actSelect, rule: "ordinal"}, true

@@ -44,11 +44,11 @@ var cardinals = func() map[string]int {
 
 // besideSelector are the words that may stand beside a selector: "option 2",
 // "the second one please", "la segunda opción".
-var besideSelector = wordSet("the a one ones option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
+var besideSelector = wordSet("the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
 
-var listWords = wordSet("and & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
+var listWords = wordSet("and nor noch ni & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
 var orWords = wordSet("or oder ou o u 或 或者 还是 या")
-var numberWords = wordSet("option number no nr num choice item point variante nummer moeglichkeit punkt numero choix opcion punto 第 选 选项 नंबर विकल्प ऑप्शन")
+var numberWords = wordSet("option opt answer number no nr num choice item point variante nummer moeglichkeit punkt numero choix opcion punto 第 选 选项 नंबर विकल्प ऑप्शन")
 
 func wordSet(list string) map[string]bool {
 	m := map[string]bool{}
@@ -67,11 +67,10 @@ func wordSet(list string) map[string]bool {
 type selection struct {
 	places []int // from 0, in the order named; out of range if there is no such option
 	or     bool  // "1 or 2"
-	except bool  // "all but the first"
 }
 
 // selectByPlace reads a part that does nothing but name places in the list. n
-// is the number of options. raw is the part as written, for "2." and "B)".
+// is the number of options; marked says that the part is written as a place is.
 func selectByPlace(ws []string, n int, marked bool) (selection, bool) {
 	var s selection
 	add := func(place int) {
@@ -146,6 +145,10 @@ func selectByPlace(ws []string, n int, marked bool) (selection, bool) {
 			s.or = true
 		case len(w) == 1 && w[0] >= 'a' && w[0] <= 'z' && letterMeant(ws, i, n, marked):
 			add(int(w[0] - 'a'))
+		case len(w) > 2 && digitsByComma(w):
+			for d := range strings.SplitSeq(w, ",") {
+				add(int(d[0]-'0') - 1)
+			}
 		case isPlace(w):
 			v, _ := strconv.Atoi(w)
 			add(v - 1)
@@ -200,11 +203,21 @@ func isPlace(w string) bool {
 	return err == nil && v >= 1 && v <= 20
 }
 
+// digitsByComma says whether w is "1,3" and the like.
+func digitsByComma(w string) bool {
+	for i := range len(w) {
+		if digit := w[i] >= '1' && w[i] <= '9'; digit != (i%2 == 0) || !digit && w[i] != ',' {
+			return false
+		}
+	}
+	return len(w)%2 == 1
+}
+
 // letterMeant says whether a single letter names an option: it is within the
 // list, and "a", "y", "e", "o" are no words here.
 func letterMeant(ws []string, i, n int, marked bool) bool {
 	if n > 0 && int(ws[i][0]-'a') >= n {
-		return false
+		return i > 0 && numberWords[ws[i-1]] // "option d" of three
 	}
 	switch ws[i] {
 	case "a", "e", "o", "y", "i", "n", "l", "d", "u":

@@ -110,7 +110,7 @@ func forms(ws []word) []string {
 // key gives a text in the form by which whole texts are compared.
 func key(text string) string { return strings.Join(plains(text), " ") }
 
-// likeness of two plain words: 1 the same, less for the same beginning or a
+// likeness of a plain word that was said to one that is meant: 1 the same, less for the same beginning or a
 // slip of the finger, 0 for different words.
 func likeness(a, b string) float64 {
 	if a == b {
@@ -125,6 +125,7 @@ func likeness(a, b string) float64 {
 		return 0
 	}
 	la, lb := utf8.RuneCountInString(a), utf8.RuneCountInString(b)
+	missing := la == 4 && lb == 5 && a[0] == b[0] // of the one said
 	if la > lb {
 		a, b, la, lb = b, a, lb, la
 	}
@@ -133,7 +134,7 @@ func likeness(a, b string) float64 {
 	}
 	if strings.HasPrefix(b, a) {
 		switch {
-		case lb-la <= 2: // plural and other endings
+		case lb-la <= 2 && (la > 3 || endings[b[len(a):]] || strings.HasSuffix(a, b[len(a):])):
 			return 0.9
 		case la >= 3 && lb >= 6:
 			return 0.8
@@ -145,7 +146,6 @@ func likeness(a, b string) float64 {
 	}
 	if la < 5 {
 		swap := la == lb && sameLetters(a, b)
-		missing := lb == 5 && a[0] == b[0]
 		if la == 4 && (swap || missing) && slips([]rune(a), []rune(b), 1) <= 1 { // "basci", "geen"
 			return 0.6
 		}
@@ -196,6 +196,9 @@ func numeral(w string) (float64, bool) {
 	}
 	return number(strings.TrimPrefix(w, "v"))
 }
+
+// endings are those that leave a short word what it is: "van", "vans".
+var endings = map[string]bool{"s": true, "es": true, "n": true, "en": true, "e": true, "er": true}
 
 func sameLetters(a, b string) bool {
 	for _, r := range a {
