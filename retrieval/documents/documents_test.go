@@ -180,14 +180,14 @@ a
 Hello.
 `},
 		{"CSV", "error-codes.csv", "code;meaning;do\r\nERR-1;\"full; or\r\nnearly\";wait\r\nERR-2;lost\r\n\r\nERR-3;;call;now\r\n", `title: Error codes
-[paragraph row 2] ` + `
+[paragraph row 2] ERR-1
 code: ERR-1
 meaning: full; or
 nearly
 do: wait
-[paragraph row 3] ` + `
+[paragraph row 3] ERR-2
 code: ERR-2; meaning: lost
-[paragraph row 4] ` + `
+[paragraph row 4] ERR-3
 code: ERR-3; do: call; now
 `},
 		{"TSV without names", "a.tsv", "1\tone, or a\n2\ttwo\n", `title: A
@@ -197,17 +197,17 @@ code: ERR-3; do: call; now
 2; two
 `},
 		{"JSON records", "staff.json", `[{"name":"Ida","rooms":[1,2],"boss":null,"at":{"site":"Linden","floor":1.50}},{"name":"Bo","ok":true}]`, `title: Staff
-[paragraph item 1] ` + `
+[paragraph item 1] Ida
 name: Ida; rooms: 1, 2; at.site: Linden; at.floor: 1.50
-[paragraph item 2] ` + `
+[paragraph item 2] Bo
 name: Bo; ok: true
 `},
 		{"a JSON object of records", "x.json", `{"title":"Codes","version":3,"codes":[{"code":"E1","text":"full"},{"code":"E2","text":"line\nline"}],"owner":{"name":"Ida"}}`, `title: Codes
 [paragraph] ` + `
 title: Codes; version: 3
-[paragraph codes 1] codes
+[paragraph codes 1] codes > E1
 code: E1; text: full
-[paragraph codes 2] codes
+[paragraph codes 2] codes > E2
 code: E2
 text: line
 line
@@ -215,15 +215,15 @@ line
 name: Ida
 `},
 		{"JSON lines", "a.jsonl", "{\"q\":\"Where?\",\"a\":\"Here.\"}\r\n\r\n{\"q\":\"When?\",\"a\":[\"now\",{\"x\":1}]}\r\n", `title: A
-[paragraph line 1] ` + `
+[paragraph line 1] Where?
 q: Where?; a: Here.
-[paragraph line 3] ` + `
+[paragraph line 3] When?
 q: When?; a: now; a.2.x: 1
 `},
 		{"JSON values in a row", "a.json", "{\"a\":1}\n{\"a\":2}\n", `title: A
-[paragraph item 1] ` + `
+[paragraph item 1] 1
 a: 1
-[paragraph item 2] ` + `
+[paragraph item 2] 2
 a: 2
 `},
 	}
@@ -453,7 +453,7 @@ func TestSkipped(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	tests := []struct{ name, file, content, warning, want string }{
-		{"bad line of JSONL", "a.jsonl", "{\"a\":1}\n{\"a\":\n{\"a\":3} x\n{\"a\":4}\n", "line 2 left out: not valid JSON: it ends too early\nline 3 left out: not valid JSON: more than one value", "a: 1 | a: 4"},
+		{"bad line of JSONL", "a.jsonl", "{\"a\":1}\n{\"a\":\n{\"a\":3} x\n{\"a\":4}\n", "line 2 left out: not valid JSON: it ends too early\nline 3 left out: not valid JSON: more than one value", "1 | a: 1 | 4 | a: 4"},
 		{"bad front matter", "a.md", "---\ntitle: \"x\n---\n\ntext\n", "front matter kept as text: it is not valid YAML: yaml: line 2: found unexpected end of stream", "title: \"x | text"},
 		{"deep quotes", "a.md", "# A\n" + strings.Repeat(">", 10000) + " deep\n", "read as plain text: line 2 nests quotes or lists 10000 deep", "# A\n" + strings.Repeat(">", 10000) + " deep"},
 	}

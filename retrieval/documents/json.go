@@ -84,7 +84,7 @@ func loadJSONLines(ctx context.Context, data []byte, d *retrieval.Document) ([]s
 			}
 			continue
 		}
-		d.Blocks = append(d.Blocks, retrieval.Block{Text: record(fieldsOf("", v)), Place: fmt.Sprintf("line %d", number)})
+		d.Blocks = append(d.Blocks, recordBlock(nil, fieldsOf("", v), fmt.Sprintf("line %d", number)))
 	}
 	if bad > named {
 		warnings = append(warnings, fmt.Sprintf("%d more lines left out: not valid JSON", bad-named))
@@ -184,11 +184,7 @@ func jsonReason(err error) string {
 // addRecords adds a block for each value.
 func addRecords(d *retrieval.Document, headings []string, place string, values []any) {
 	for i, v := range values {
-		d.Blocks = append(d.Blocks, retrieval.Block{
-			Headings: headings,
-			Text:     record(fieldsOf("", v)),
-			Place:    place + strconv.Itoa(i+1),
-		})
+		d.Blocks = append(d.Blocks, recordBlock(headings, fieldsOf("", v), place+strconv.Itoa(i+1)))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/askback/askback/retrieval"
 )
@@ -48,7 +47,7 @@ func loadTable(ctx context.Context, data []byte, d *retrieval.Document) ([]strin
 			}
 			fields = append(fields, f)
 		}
-		d.Blocks = append(d.Blocks, retrieval.Block{Text: record(fields), Place: fmt.Sprintf("row %d", number)})
+		d.Blocks = append(d.Blocks, recordBlock(nil, fields, fmt.Sprintf("row %d", number)))
 	}
 }
 
@@ -96,31 +95,4 @@ func isHeader(row []string) bool {
 		seen[name] = true
 	}
 	return len(row) > 0
-}
-
-// field is a named value in a record.
-type field struct{ name, value string }
-
-// record writes the fields that have a value, in a line if that is readable,
-// else one a line.
-func record(fields []field) string {
-	const longest = 400 // runes in a line
-	size, lines := 0, false
-	parts := make([]string, 0, len(fields))
-	for _, f := range fields {
-		value := strings.TrimSpace(f.value)
-		if value == "" {
-			continue
-		}
-		lines = lines || strings.Contains(value, "\n")
-		if name := strings.TrimSpace(f.name); name != "" {
-			value = name + ": " + value
-		}
-		parts = append(parts, value)
-		size += utf8.RuneCountInString(value)
-	}
-	if lines || size > longest {
-		return strings.Join(parts, "\n")
-	}
-	return strings.Join(parts, "; ")
 }
