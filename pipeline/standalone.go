@@ -3,26 +3,83 @@ package pipeline
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/retrieval"
 )
 
 // standalone resolves a question that leans on the dialogue ("and for
 // contractors?", "how long does it take?") by the question before it. It gives
 // the question as understood, and the wordings to search with, best first. A
 // question that stands alone is given back as it is. No language model is
-// needed: a shared preposition lets the new phrase take the old one's place,
-// otherwise the earlier question is named beside the new one.
+// needed: an identifier, a name or a phrase takes the place of its like in the
+// question before; otherwise the earlier question is named beside the new one.
 func standalone(turns []conversation.Turn, question string) (understood string, queries []string) {
 	before := lastQuestion(turns)
-	if before == "" || !leansOnDialogue(question) {
+	if before == "" {
 		return question, []string{question}
 	}
-	if merged, ok := substitute(before, question); ok {
-		return merged, []string{merged, question}
+	if merged, ok := substituteIdentifier(before, question); ok {
+		return merged, []string{merged}
+	}
+	if !leansOnDialogue(question) {
+		return question, []string{question}
+	}
+	for _, substitute := range []func(before, rest string) (string, bool){substitutePhrase, substituteName} {
+		if merged, ok := substitute(before, ellipsis(question)); ok {
+			return merged, []string{merged, question}
+		}
 	}
 	understood = strings.TrimRight(question, " ") + " (following: " + before + ")"
 	return understood, []string{before + " " + question, question}
+}
+
+// ellipsis is what an elliptical follow-up is about: "and for contractors?" is
+// "for contractors". It is "" for a question that is more than a phrase.
+func ellipsis(question string) string {
+	rest := strings.TrimRight(strings.TrimSpace(connector.ReplaceAllString(question, "")), "?!. ")
+	if len(word.FindAllString(rest, -1)) > 6 || asking.MatchString(rest) || pronoun.MatchString(rest) {
+		return ""
+	}
+	return rest
+}
+
+// substituteIdentifier lets a code take the place of the one asked about
+// before: "What does ERR-5172 mean?" + "and err-5171?" = "What does err-5171
+// mean?". A neighbour's code must not stay in the question. A code after a
+// question without one, or in a whole question, stands alone.
+func substituteIdentifier(before, question string) (string, bool) {
+	now := retrieval.Identifiers(question)
+	if len(now) == 0 {
+		return "", false
+	}
+	rest := ellipsis(question)
+	then := retrieval.Identifiers(before)
+	if rest == "" || len(word.FindAllString(rest, -1)) > len(word.FindAllString(now[0], -1))+2 || len(then) == 0 {
+		return question, true
+	}
+	return strings.ReplaceAll(before, then[len(then)-1], now[0]), true
+}
+
+// name is a run of words that a writer capitalises or numbers, with another
+// word before it.
+var name = regexp.MustCompile(`[\p{L}\p{N},]\s+(\p{Lu}[\p{L}\p{N}-]*(?:\s+(?:\p{Lu}[\p{L}\p{N}-]*|\p{N}+))*)`)
+
+// substituteName lets a name take the place of the last one: "How many seats
+// has the room Cedar?" + "and Elm?" = "How many seats has the room Elm?".
+func substituteName(before, rest string) (string, bool) {
+	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "the "), "for ")
+	words := strings.Fields(rest)
+	if len(words) == 0 || len(words) > 3 || !unicode.IsUpper([]rune(words[0])[0]) {
+		return "", false
+	}
+	found := name.FindAllStringSubmatchIndex(before, -1)
+	if len(found) == 0 {
+		return "", false
+	}
+	last := found[len(found)-1]
+	return before[:last[2]] + rest + before[last[3]:], true
 }
 
 // lastQuestion is the last question that the sources were asked, as understood.
@@ -51,17 +108,23 @@ var (
 	asking    = regexp.MustCompile(`(?i)\b(what|when|where|who|whom|which|why|how|is|are|do|does|did|can|could|will|would|should|may|have|has|tell|show|list|explain|was|wie|ist|sind|gibt|kann)\b`)
 )
 
-// leansOnDialogue reports whether a question cannot be searched for alone.
+// leansOnDialogue reports whether a question cannot be searched for alone: it
+// stands on a pronoun, or is no more than a phrase.
 func leansOnDialogue(q string) bool {
-	if connector.MatchString(q) {
-		return true
-	}
-	if pronoun.MatchString(expletive.ReplaceAllString(q, " ")) && len(word.FindAllString(q, -1)) <= 16 {
-		return true
-	}
 	words := word.FindAllString(q, -1)
-	return len(words) <= 4 && !asking.MatchString(q)
+	if pronoun.MatchString(expletive.ReplaceAllString(q, " ")) && len(words) <= 16 {
+		return true
+	}
+	rest := connector.ReplaceAllString(q, "")
+	connected := rest != q
+	if asking.MatchString(rest) && len(word.FindAllString(rest, -1)) >= 4 {
+		return false // a whole question, if perhaps begun with "and"
+	}
+	return connected || !asking.MatchString(rest) && (len(words) <= 2 || len(words) <= 5 && phraseLike.MatchString(rest))
 }
+
+// phraseLike begins like a phrase that continues an earlier question.
+var phraseLike = regexp.MustCompile(`(?i)^\s*(the|a|an|my|our|for|in|on|at|with|without|to|from|of|about|i'?m|i am|we|only|just)\b`)
 
 var (
 	preposition = regexp.MustCompile(`(?i)\b(for|in|on|at|with|to|from|of|about|under|outside|inside)\s+`)
@@ -85,17 +148,10 @@ func phrases(q string) (out [][3]int) {
 	return out
 }
 
-// substitute puts the phrase of an elliptical follow-up in the place of the
-// phrase with the same preposition: "What is the limit for employees?" + "and
-// for contractors?" = "What is the limit for contractors?".
-func substitute(before, question string) (string, bool) {
-	if !connector.MatchString(question) {
-		return "", false
-	}
-	rest := strings.TrimRight(strings.TrimSpace(connector.ReplaceAllString(question, "")), "?!. ")
-	if len(word.FindAllString(rest, -1)) > 6 || asking.MatchString(rest) {
-		return "", false
-	}
+// substitutePhrase puts a phrase in the place of the one with the same
+// preposition: "What is the limit for employees?" + "and for contractors?" =
+// "What is the limit for contractors?".
+func substitutePhrase(before, rest string) (string, bool) {
 	now := phrases(rest)
 	if len(now) == 0 || now[0][0] != 0 {
 		return "", false

@@ -17,7 +17,15 @@ func TestStandalone(t *testing.T) {
 		{"How do I return an order?", "What is the range of the City 2?", "What is the range of the City 2?"},
 		{"How do I return an order?", "Is it possible to pay by card?", "Is it possible to pay by card?"},
 		{"How do I return an order?", "What does that error code mean?", "What does that error code mean?"},
-		{"How far does the City 2 go?", "the Cargo 2?", "the Cargo 2? (following: How far does the City 2 go?)"},
+		{"How far does the City 2 go?", "the Cargo 2?", "How far does the Cargo 2 go?"},
+		{"How far does the City 2 go?", "And what is the rental deposit?", "And what is the rental deposit?"},
+		{"mileage rate?", "weekly price cargo 2", "weekly price cargo 2"},
+		{"How long is my notice period?", "I'm past probation", "I'm past probation (following: How long is my notice period?)"},
+		{"How many seats has the room Cedar?", "and Elm?", "How many seats has the room Elm?"},
+		{"What does ERR-5172 mean?", "and err-5171?", "What does err-5171 mean?"},
+		{"What does ERR-5172 mean?", "ERR-5171", "What does ERR-5171 mean?"},
+		{"When are you open?", "ERR-5171", "ERR-5171"},
+		{"What does ERR-5172 mean?", "And how do I clear ERR-5173 on the display?", "And how do I clear ERR-5173 on the display?"},
 		{"a? (following: b?)", "and it?", "and it? (following: a?)"},
 	} {
 		var turns []conversation.Turn

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type turn struct {
 	budget   gate.Budget
 	folded   *conversation.Folded // how a pending clarification was settled
 	pending  *conversation.Pending
+	composed string // the question with an option that was chosen earlier
 	trace    Trace
 }
 
@@ -91,10 +93,13 @@ func (t *turn) answer() (Result, error) {
 	if asked != nil || err != nil {
 		return asked, err
 	}
-	passages = t.choose(passages)
+	passages = t.carryOver(t.choose(passages))
 	passages, asked, err = t.postGate(passages)
 	if asked != nil || err != nil {
 		return asked, err
+	}
+	if t.composed != "" {
+		understood = t.composed
 	}
 	return t.generate(understood, passages)
 }
@@ -113,7 +118,7 @@ func (t *turn) understand() (Result, error) {
 			return t.say(t.text, reply), nil
 		}
 		t.question, t.history = t.text, settledHistory(t.conv.Turns)
-		return nil, nil
+		return nil, t.theOther()
 	}
 	t.pending, t.budget.InARow = p, p.Asked
 	var f conversation.Folded
@@ -153,6 +158,32 @@ func (t *turn) understand() (Result, error) {
 	t.folded, t.question, t.since = &f, f.Question, p.Since
 	t.history = settledHistory(t.conv.Turns[:max(0, min(p.Since-1, len(t.conv.Turns)))])
 	return nil, nil
+}
+
+var otherOne = regexp.MustCompile(`(?i)^\s*(and |or |what about |how about )?the other( one)?\W*$`)
+
+// theOther resolves "and the other one?" after a choice between two options:
+// the question is the same, with the other option.
+func (t *turn) theOther() error {
+	n := len(t.conv.Asked)
+	if n == 0 || !otherOne.MatchString(t.text) {
+		return nil
+	}
+	asked := t.conv.Asked[n-1]
+	if len(asked.Options) != 2 || len(asked.Chosen) != 1 {
+		return nil
+	}
+	other := asked.Options[0]
+	if other.Text == asked.Chosen[0] {
+		other = asked.Options[1]
+	}
+	f, err := conversation.FoldChoice(asked, other.ID)
+	if err != nil {
+		return err
+	}
+	t.folded, t.pending, t.question = &f, &asked, f.Question
+	t.trace.Reply = &ReplyTrace{Pending: asked.ID, Original: asked.Question, Kind: f.Kind, Rule: "the other one", Chosen: f.Chosen}
+	return nil
 }
 
 // settle ends the pending clarification and keeps what the user chose, so that
@@ -272,6 +303,33 @@ func (t *turn) choose(passages []retrieval.Passage) []retrieval.Passage {
 	return t.keepTo(passages, t.pending.Options, chosen, t.folded.Excluded)
 }
 
+// carryOver keeps to what the user chose earlier in the conversation: of
+// passages whose headings name an option that was not chosen then, those are
+// left aside that have a counterpart for the chosen one, unless the question
+// names the other now.
+func (t *turn) carryOver(passages []retrieval.Passage) []retrieval.Passage {
+	names := func(text, option string) bool {
+		return strings.Contains(" "+strings.Join(wordsOf(text), " ")+" ", " "+strings.Join(wordsOf(option), " ")+" ")
+	}
+	for _, asked := range t.conv.Asked {
+		for _, chosen := range asked.Chosen {
+			if !slices.ContainsFunc(passages, func(p retrieval.Passage) bool { return names(p.Title, chosen) }) {
+				continue
+			}
+			passages = slices.DeleteFunc(slices.Clone(passages), func(p retrieval.Passage) bool {
+				return !names(p.Title, chosen) && slices.ContainsFunc(asked.Options, func(o conversation.Option) bool {
+					return !slices.Contains(asked.Chosen, o.Text) && names(p.Title, o.Text) && !names(t.question, o.Text)
+				})
+			})
+		}
+	}
+	return passages
+}
+
+func wordsOf(text string) []string { return word.FindAllString(strings.ToLower(text), -1) }
+
+// keepTo puts the passages of the chosen options first and leaves out those of
+// the options that were not chosen or are excluded.
 func (t *turn) keepTo(passages []retrieval.Passage, options, chosen, excluded []conversation.Option) []retrieval.Passage {
 	want, drop := map[string]bool{}, map[string]bool{}
 	for _, o := range chosen {
@@ -339,6 +397,10 @@ func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Resu
 	}
 	if o, ok := t.chosenBefore(d.Verdict.Options); ok {
 		t.note("%q was chosen earlier in the conversation and is not asked again", o.Text)
+		p := conversation.Pending{Gate: string(gate.Post), Question: t.question, Options: d.Verdict.Options}
+		if f, err := conversation.FoldChoice(p, o.ID); err == nil {
+			t.composed = f.Question
+		}
 		return t.keepTo(passages, d.Verdict.Options, []conversation.Option{o}, nil), nil, nil
 	}
 	if !d.Ask {

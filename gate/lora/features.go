@@ -17,6 +17,7 @@ type Feature struct {
 
 var (
 	wordPattern   = regexp.MustCompile(`[\p{L}\p{N}]+(?:[-.'’][\p{L}\p{N}]+)*`)
+	clitic        = regexp.MustCompile(`['’](s|t|re|ve|ll|m|d)$`)
 	numberPattern = regexp.MustCompile(`\d+(?:[.,:]\d+)*`)
 	pronouns      = regexp.MustCompile(`(?i)\b(it|its|that|this|those|these|them|they|one|ones|there|he|she|him|her|same|other|another|thing|stuff)\b`)
 	overviews     = regexp.MustCompile(`(?i)\b(compare|comparison|difference|differences|differ|overview|list|all|each|every|both|versus|vs|options|types|kinds|summar\w*|across|respective\w*|which)\b`)
@@ -36,6 +37,7 @@ var stopWords = func() map[string]bool {
 func content(text string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range wordPattern.FindAllString(strings.ToLower(text), -1) {
+		w = clitic.ReplaceAllString(w, "")
 		if !stopWords[w] {
 			m[stem(w)] = true
 		}
@@ -130,7 +132,7 @@ func postFeatures(r gate.Request, x reading) []Feature {
 		np, nq := numbers(pr.answer.text), numbers(qr.answer.text)
 		textP, textQ := common(minus(bp, bq), said), common(minus(bq, bp), said)
 		d := newDialogue(r)
-		parallel, leftover := d.parallel(tp, tq), d.leftover(bp, bq)
+		parallel, leftover := d.parallel(titleWords(p.Title), titleWords(q.Title)), d.leftover(bp, bq)
 		values := []float64{
 			logit(x.conflict[a][b]), min(logit(pr.live), logit(qr.live)),
 			jaccard(tp, tq), boolean(len(onlyP) > 0 && len(onlyQ) > 0 && len(tp) > len(onlyP)),

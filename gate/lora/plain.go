@@ -1,6 +1,7 @@
 package lora
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,13 +13,18 @@ import (
 // measures it).
 const plainScore = 0.85
 
+// alikeBodies is how much of their words two passages must share to say the
+// same of different things, as a Jaccard index.
+const alikeBodies = 0.12
+
 // plain finds the passages among which a question plainly does not choose, by
 // words alone: their headings say the same of different things ("Battery
-// warranty: City 2", "Battery warranty: Cargo 2"), the question is about what
-// the headings share, nothing in the dialogue names any of the things, and
-// the dialogue holds no other word that could settle it. It is nil in nearly
-// all cases; where it is not, asking is nearly always right, whatever the model
-// thinks. The passages are given by index, in rank order.
+// warranty: City 2", "Battery warranty: Cargo 2") and their texts are alike,
+// the user's words stand in both, nothing in the dialogue names any of the
+// things or holds other words that could settle it, and no other passage's
+// heading fits the question better. It is nil in nearly all cases; where it is
+// not, asking is nearly always right, whatever the model thinks. The passages
+// are given by index, in rank order.
 func plain(r gate.Request) []int {
 	if r.Stage != gate.Post || overviews.MatchString(r.Question) {
 		return nil
@@ -26,12 +32,19 @@ func plain(r gate.Request) []int {
 	d := newDialogue(r)
 	titles, bodies := make([]map[string]bool, len(r.Passages)), make([]map[string]bool, len(r.Passages))
 	for i, p := range r.Passages {
-		titles[i] = content(p.Title)
+		titles[i] = titleWords(p.Title)
 		bodies[i] = union(titles[i], content(p.Text))
 	}
 	apart := func(i, j int) bool {
-		return d.parallel(titles[i], titles[j]) && d.leftover(bodies[i], bodies[j]) == 0 &&
-			!strings.EqualFold(r.Passages[i].Text, r.Passages[j].Text)
+		if !d.parallel(titles[i], titles[j]) || jaccard(bodies[i], bodies[j]) < alikeBodies ||
+			strings.EqualFold(r.Passages[i].Text, r.Passages[j].Text) {
+			return false
+		}
+		// One word of the user's own is let pass where the headings are what the
+		// question is about.
+		left := d.leftover(bodies[i], bodies[j])
+		asked := len(minus(d.ask, idle))
+		return left == 0 || left == 1 && 2*common(intersection(titles[i], titles[j]), d.ask) >= asked
 	}
 	for j := range r.Passages {
 		for i := range j {
@@ -45,11 +58,25 @@ func plain(r gate.Request) []int {
 					family = append(family, k)
 				}
 			}
+			if d.betterElsewhere(stem, family, titles) {
+				return nil
+			}
 			slices.Sort(family)
 			return family
 		}
 	}
 	return nil
+}
+
+// betterElsewhere reports whether a passage outside the family has more of the
+// question's words in its heading than the family's headings share.
+func (d dialogue) betterElsewhere(stem map[string]bool, family []int, titles []map[string]bool) bool {
+	for k, t := range titles {
+		if !slices.Contains(family, k) && common(t, d.ask) > common(stem, d.ask) {
+			return true
+		}
+	}
+	return false
 }
 
 // dialogue is what the user said, as sets of content words.
@@ -69,17 +96,29 @@ func newDialogue(r gate.Request) dialogue {
 			d.past = union(d.past, content(m.Text))
 		}
 	}
-	d.said = union(d.ask, content(historyText(r)))
+	d.said = union(titleWords(r.Question), content(historyText(r)))
 	return d
 }
 
 // parallel reports whether two headings say the same of different things that
-// the dialogue names neither of, and the question is about what they share.
+// the dialogue names neither of.
 func (d dialogue) parallel(a, b map[string]bool) bool {
 	shared, onlyA, onlyB := intersection(a, b), minus(a, b), minus(b, a)
-	return len(onlyA) > 0 && len(onlyB) > 0 && common(shared, d.ask) > 0 &&
+	return len(shared) > 0 && len(onlyA) > 0 && len(onlyB) > 0 &&
 		common(onlyA, d.said) == 0 && common(onlyB, d.said) == 0
 }
+
+// titleWords are a heading's content words and the small words that set
+// headings apart: before and after, with and without.
+func titleWords(title string) map[string]bool {
+	words := content(title)
+	for _, w := range smallWords.FindAllString(strings.ToLower(title), -1) {
+		words[w] = true
+	}
+	return words
+}
+
+var smallWords = regexp.MustCompile(`\b(before|after|during|until|from|with|without|in|out|over|under|up|down|not|no|more|own|other)\b`)
 
 // leftover counts the user's words that stand in neither of two passages'
 // common words: each might settle which is meant.
