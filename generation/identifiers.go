@@ -33,7 +33,7 @@ func asked(question, passages string) []retrieval.Identifier {
 			if known[id.Key] {
 				out = append(out, id)
 			}
-		case id.Sure && !number,
+		case id.Sure && !number && (len(id.Key) > 3 || families[id.Family]), // A14 may be a road
 			!id.Sure && id.Family != "" && families[id.Family],
 			number && (id.Sure || announced) && lengths[len(id.Key)]:
 			out = append(out, id)
