@@ -529,7 +529,7 @@ func (f *folder) listed(p part) (reading, bool) {
 // match gives the options whose words stand in ws: the one that fits best, or
 // those that fit alike.
 func (f *folder) match(ws []word) (is []int, tie bool) {
-	if len(f.opts) == 0 {
+	if len(f.opts) == 0 || len(ws) == 0 {
 		return nil, false
 	}
 	said := content(forms(ws))
