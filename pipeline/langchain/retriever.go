@@ -145,23 +145,23 @@ func fuse(q retrieval.Query, search func(string) ([]schema.Document, error)) ([]
 		limit = retrieval.DefaultLimit
 	}
 	byID := map[string]retrieval.Passage{}
-	var rankings [][]string
+	var rankings []retrieval.Ranking[string]
 	for _, text := range q.Texts {
 		docs, err := search(text)
 		if err != nil {
 			return nil, err
 		}
-		var ranking []string
+		var ranking retrieval.Ranking[string]
 		for _, d := range docs {
 			p := Passage(d)
 			byID[p.ID] = p
-			ranking = append(ranking, p.ID)
+			ranking.Items = append(ranking.Items, p.ID)
 		}
 		rankings = append(rankings, ranking)
 	}
 	var ps []retrieval.Passage
 	for _, f := range retrieval.Fuse(rankings...) {
-		p := byID[f.ID]
+		p := byID[f.Item]
 		if len(q.Texts) > 1 {
 			p.Score = f.Score
 		}
