@@ -1,6 +1,9 @@
 package local
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // Parameters of BM25, the usual ones. Source: Robertson, Zaragoza, "The
 // Probabilistic Relevance Framework: BM25 and Beyond", 2009. The inverse
@@ -42,7 +45,7 @@ func (l *lexical) number(term string) int32 {
 	n, ok := l.numbers[term]
 	if !ok {
 		n = int32(len(l.lists))
-		l.numbers[term] = n
+		l.numbers[strings.Clone(term)] = n // not to keep the text that it is cut from
 		l.lists = append(l.lists, postings{})
 	}
 	return n

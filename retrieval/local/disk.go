@@ -79,6 +79,9 @@ func openDisk(ctx context.Context, path, identity string, wait time.Duration) (*
 		return nil, fmt.Errorf("making the folder of the index: %w", err)
 	}
 	name := url.URL{Path: filepath.ToSlash(path)}
+	if filepath.VolumeName(path) != "" {
+		name.Path = "/" + name.Path // file:/C:/...
+	}
 	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=foreign_keys(1)&_pragma=synchronous(1)",
 		name.EscapedPath(), wait.Milliseconds()))
 	if err != nil {

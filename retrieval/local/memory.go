@@ -32,11 +32,17 @@ type document struct {
 // entry is a passage made ready for the index.
 type entry struct {
 	passage     retrieval.Passage
-	vector      []float32 // unit; nil once it stands in the memory
-	terms       map[string]float32
-	counts      []termCount // the terms by number, once it stands in the memory
+	vector      []float32   // unit; nil once it stands in the memory
+	words       []wordCount // nil once it stands in the memory
+	counts      []termCount // the words by number, once it stands in the memory
 	identifiers []retrieval.Identifier
 	spans       map[string]span // the last of each family
+}
+
+// wordCount says how often a passage holds a word, those in the title weighted.
+type wordCount struct {
+	word  string
+	count float32
 }
 
 // span is a passage's "ERR-5100 to ERR-5199", which is about each code between.
@@ -73,15 +79,20 @@ func newMemory(dim int) *memory {
 func newEntry(p retrieval.Passage, vector []float32) *entry {
 	p.Score = 0
 	p.Metadata = maps.Clone(p.Metadata)
-	e := &entry{passage: p, vector: vector, terms: make(map[string]float32)}
+	e := &entry{passage: p, vector: vector}
 	a := analyzers.Get().(*analyzer)
 	defer analyzers.Put(a)
 	title, text := retrieval.ScanIdentifiers(p.Title), retrieval.ScanIdentifiers(p.Text)
+	clear(a.counts)
 	for _, t := range a.terms(p.Title, title) {
-		e.terms[t] += titleWeight
+		a.counts[t] += titleWeight
 	}
 	for _, t := range a.terms(p.Text, text) {
-		e.terms[t]++
+		a.counts[t]++
+	}
+	e.words = make([]wordCount, 0, len(a.counts))
+	for word, n := range a.counts {
+		e.words = append(e.words, wordCount{word, n})
 	}
 	e.spans = spans(p.Text, text)
 	at := make(map[string]int)
@@ -134,13 +145,11 @@ func (m *memory) add(e *entry) int32 {
 	}
 	m.vectors.add(e.vector)
 	e.vector = nil
-	if e.terms != nil {
-		e.counts = make([]termCount, 0, len(e.terms))
-		for t, n := range e.terms {
-			e.counts = append(e.counts, termCount{m.lexical.number(t), n})
-		}
-		e.terms = nil
+	e.counts = make([]termCount, 0, len(e.words))
+	for _, w := range e.words {
+		e.counts = append(e.counts, termCount{m.lexical.number(w.word), w.count})
 	}
+	e.words = nil
 	m.lexical.add(e.counts)
 	m.entries = append(m.entries, e)
 	m.byID[e.passage.ID] = slot
@@ -255,9 +264,8 @@ func (m *memory) pack() {
 		for i, slot := range d.slots {
 			e := m.entries[slot]
 			e.vector = m.vectors.at(slot)
-			e.terms = make(map[string]float32, len(e.counts))
 			for _, c := range e.counts {
-				e.terms[words[c.term]] = c.count
+				e.words = append(e.words, wordCount{words[c.term], c.count})
 			}
 			slots[i] = fresh.add(e)
 		}

@@ -44,11 +44,12 @@ const identifierMark = "="
 // An analyzer makes terms and remembers stems; it serves one goroutine. What
 // terms returns is valid until the next call.
 type analyzer struct {
-	out   []string
-	stems map[string]string
+	out    []string
+	counts map[string]float32 // for newEntry
+	stems  map[string]string
 }
 
-var analyzers = sync.Pool{New: func() any { return &analyzer{stems: make(map[string]string)} }}
+var analyzers = sync.Pool{New: func() any { return &analyzer{counts: make(map[string]float32), stems: make(map[string]string)} }}
 
 // maxStems bounds what an analyzer remembers.
 const maxStems = 1 << 16
