@@ -11,8 +11,8 @@
 // Weights may be float32 or int8 with a scale for each output row; arithmetic
 // is float32 in either case, in the same order on every machine as far as the
 // hardware allows, so that a score means the same everywhere. AVX-512 and AVX2
-// give the same bits; other machines use portable Go, which differs from them
-// in the last digits only.
+// give the same bits; NEON and portable Go differ from them in the last digits
+// only. The build tag purego leaves the assembly out.
 //
 // Embedder turns texts into vectors for search.
 package encoder

@@ -19,8 +19,6 @@ func available() []*kernels {
 	return append(list, portable)
 }
 
-type gemmFunc = func(k int, a *float32, lda int, panel *float32, start *float32, lds int, c *float32, ldc int)
-
 var kernelsAVX512 = assembled("AVX-512", 32, []gemmFunc{
 	gemmAVX512_1, gemmAVX512_2, gemmAVX512_3, gemmAVX512_4, gemmAVX512_5, gemmAVX512_6,
 	gemmAVX512_7, gemmAVX512_8, gemmAVX512_9, gemmAVX512_10, gemmAVX512_11, gemmAVX512_12,
@@ -40,22 +38,11 @@ func assembled(name string, cols int, gemm []gemmFunc,
 ) *kernels {
 	const lanes = 16
 	return &kernels{
-		name: name,
-		rows: len(gemm),
-		cols: cols,
-		gemm: func(rows, k int, a []float32, lda int, panel, start []float32, lds int, c []float32, ldc int) {
-			last := rows - 1
-			_ = a[last*lda+k-1]
-			_ = panel[k*cols-1]
-			_ = start[last*lds+cols-1]
-			_ = c[last*ldc+cols-1]
-			gemm[last](k, &a[0], lda, &panel[0], &start[0], lds, &c[0], ldc)
-		},
-		widen: func(dst []float32, src []int8, scale []float32) {
-			_ = dst[len(src)-1]
-			_ = scale[cols-1]
-			widen(len(src)/cols, &dst[0], &src[0], &scale[0])
-		},
+		name:  name,
+		rows:  len(gemm),
+		cols:  cols,
+		gemm:  checkedGemm(cols, gemm),
+		widen: checkedWiden(cols, widen),
 		softmax: func(x []float32) float32 {
 			n := len(x)
 			x = x[:roundUp(n, lanes)]
