@@ -32,13 +32,14 @@ type pdfReader struct {
 	instance pdfium.Pdfium
 }
 
-// start gives an instance of PDFium that sees no files and no environment.
+// start gives an instance of PDFium that sees no files and no environment. The
+// context of the first call is that of the later ones too.
 func (r *pdfReader) start(ctx context.Context) (pdfium.Pdfium, error) {
 	if r.instance != nil {
 		return r.instance, nil
 	}
 	if r.pool == nil {
-		config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling)
+		config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).WithCloseOnContextDone(true)
 		if r.cacheDir != "" {
 			cache, err := wazero.NewCompilationCacheWithDir(r.cacheDir)
 			if err != nil {
@@ -48,8 +49,8 @@ func (r *pdfReader) start(ctx context.Context) (pdfium.Pdfium, error) {
 			config = config.WithCompilationCache(cache)
 		}
 		pool, err := webassembly.Init(webassembly.Config{
-			// The context outlives the call: it is that of the instance too.
-			Context:       experimental.WithCompilationWorkers(context.WithoutCancel(ctx), runtime.GOMAXPROCS(0)),
+			// Cancelling the context stops PDFium wherever it is.
+			Context:       experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)),
 			RuntimeConfig: config,
 			MaxTotal:      1,
 			MaxIdle:       1,
@@ -212,6 +213,7 @@ func appendLine(lines []pdfLine, lib pdfium.Pdfium, text references.FPDF_TEXTPAG
 // addPages makes headings of the lines in larger letters than most, and
 // paragraphs of the lines that stand close to each other.
 func addPages(d *retrieval.Document, pages [][]pdfLine) {
+	dropRunningLines(pages)
 	level, pitch := headingLevels(pages), usualPitch(pages)
 	o := outline{document: d}
 	for i, lines := range pages {
@@ -244,6 +246,47 @@ func addPages(d *retrieval.Document, pages [][]pdfLine) {
 	}
 	o.close()
 	d.Title = o.title
+}
+
+// dropRunningLines removes what stands at the head or foot of most pages, such
+// as the document's title and the page's number, from all but the first.
+func dropRunningLines(pages [][]pdfLine) {
+	const fewest = 3 // pages, to tell that a line is repeated
+	pattern := func(line pdfLine) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) {
+				return '#'
+			}
+			return r
+		}, line.text)
+	}
+	if len(pages) == 0 {
+		return
+	}
+	first := pages[0]
+	for range 3 { // lines of a head or foot
+		times := map[string]int{}
+		for _, lines := range pages {
+			if len(lines) > 1 {
+				times["head "+pattern(lines[0])]++
+				times["foot "+pattern(lines[len(lines)-1])]++
+			}
+		}
+		running := func(end string, line pdfLine) bool {
+			n := times[end+pattern(line)]
+			return n >= fewest && 2*n > len(pages)
+		}
+		for i, lines := range pages {
+			if len(lines) > 1 && running("head ", lines[0]) {
+				lines = lines[1:]
+			}
+			if len(lines) > 1 && running("foot ", lines[len(lines)-1]) {
+				lines = lines[:len(lines)-1]
+			}
+			pages[i] = lines
+		}
+	}
+	pages[0] = first
 }
 
 // distance gives how far apart the baselines of two lines are, in points.
