@@ -60,7 +60,7 @@ def read_onnx(path: pathlib.Path) -> dict[str, np.ndarray]:
     for node in graph.node:
         for name in node.input:
             users.setdefault(name, []).append(node)
-    tensors = {n: v for n, v in values.items() if n.startswith(("embeddings.", "encoder."))}
+    tensors = {n: v for n, v in values.items() if n.startswith(("embeddings.", "encoder.", "bert."))}
     for node in graph.node:
         weights = [i for i in node.input if i in values]
         if node.op_type != "MatMul" or not weights:
