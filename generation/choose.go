@@ -60,7 +60,7 @@ func (ev *evidence) choose(least float64, room int) []pick {
 }
 
 // How probable a further unit must be, as a share of the best one.
-var (
+const (
 	nearShare   = 0.25 // beside it
 	farShare    = 0.8  // elsewhere
 	spreadShare = 0.2  // the first of another passage, in an overview
@@ -120,13 +120,16 @@ func (b *builder) add(c candidate) {
 	units := b.ev.units[c.passage]
 	from, to := c.index, c.index
 	var lead []pick
-	if c.lead >= 0 {
+	if b.usable(c.passage, c.lead) {
 		lead = []pick{{c.passage, c.lead}}
 	}
 	for from > 0 && c.index-from < 2 && units[from].kind == prose && leans.MatchString(units[from].line) && units[from-1].kind != row && b.usable(c.passage, from-1) {
 		from--
 	}
 	for to+1 < len(units) && to-c.index < 2 && units[to+1].kind == prose && limits.MatchString(units[to+1].line) && b.usable(c.passage, to+1) {
+		to++
+	}
+	if to+1 < len(units) && units[to+1].kind == code && strings.HasSuffix(units[to].line, ":") {
 		to++
 	}
 	group := lead
@@ -221,7 +224,7 @@ func (b *builder) addList(passage, index int) {
 	for first > 0 && units[first-1].kind == units[index].kind && units[first-1].lead == lead {
 		first--
 	}
-	if lead >= 0 {
+	if b.usable(passage, lead) {
 		b.picks = append(b.picks, pick{passage, lead})
 	}
 	for i := first; i < len(units) && units[i].kind == units[index].kind && units[i].lead == lead; i++ {

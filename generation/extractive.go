@@ -141,16 +141,22 @@ func (ev *evidence) write(picks []pick, assumption string) (pieces []string, cit
 		}
 		if i+1 < len(picks) && ev.introduces(p, picks[i+1]) {
 			pieces = append(pieces, piece)
-			continue // the items that follow carry the mark
+			continue // what follows carries the mark
 		}
-		pieces = append(pieces, piece+" ["+strconv.Itoa(len(citations))+"]")
+		mark := "[" + strconv.Itoa(len(citations)) + "]"
+		if u.kind != code {
+			mark = " " + mark
+		}
+		pieces = append(pieces, piece+mark)
 	}
 	return pieces, citations
 }
 
-// introduces says whether a is the lead-in of the list that b is an item of.
+// introduces says whether a is the lead-in of the list that b is an item of,
+// or of the code that b is.
 func (ev *evidence) introduces(a, b pick) bool {
-	return a.passage == b.passage && ev.units[b.passage][b.index].lead == a.index
+	u := ev.units[b.passage][b.index]
+	return a.passage == b.passage && (u.lead == a.index || u.kind == code && b.index == a.index+1)
 }
 
 // start gives where the run of neighbours that ends with picks[i] begins.

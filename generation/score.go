@@ -35,7 +35,6 @@ const (
 
 // evidence is the passages read in the light of a question.
 type evidence struct {
-	question    string
 	query       string // the question with the assumption
 	want        want
 	several     bool
@@ -46,12 +45,12 @@ type evidence struct {
 	surest      *float64 // the highest score of a Reader's spans; nil without a Reader
 	rarity      map[string]float64
 	identifiers []retrieval.Identifier // that the question names
-	missing     float64                // share of the question's content, by weight, that no passage holds
 }
 
 // read splits the passages and scores each unit against the question.
 func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, error) {
-	ev := &evidence{question: r.Question, query: r.Question, passages: r.Passages}
+	r.Question = shorten(r.Question)
+	ev := &evidence{query: r.Question, passages: r.Passages}
 	if r.Assumption != "" {
 		ev.query += " (" + r.Assumption + ")"
 	}
@@ -78,15 +77,9 @@ func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, erro
 	if len(ev.all) == 0 {
 		return ev, nil
 	}
-	context := withHistory(r.History, ev.query)
-	texts = append(texts, context)
 	vectors, err := e.EmbedDocuments(ctx, texts)
 	if err != nil {
 		return nil, fmt.Errorf("embedding %d sentences to choose from: %w", len(texts), err)
-	}
-	q, err := e.EmbedQuery(ctx, ev.query)
-	if err != nil {
-		return nil, fmt.Errorf("embedding the question: %w", err)
 	}
 	if len(vectors) != len(texts) {
 		return nil, fmt.Errorf("embedding %d sentences: the embedder gave %d vectors", len(texts), len(vectors))
@@ -94,8 +87,30 @@ func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, erro
 	for i := range ev.all {
 		ev.all[i].vector = vectors[i]
 	}
-	ev.measure(r, q, vectors[len(vectors)-1])
+	alone, err := e.EmbedQuery(ctx, ev.query)
+	if err != nil {
+		return nil, fmt.Errorf("embedding the question: %w", err)
+	}
+	inDialogue := alone
+	if q := withHistory(r.History, ev.query); q != ev.query {
+		if inDialogue, err = e.EmbedQuery(ctx, q); err != nil {
+			return nil, fmt.Errorf("embedding the question with the dialogue: %w", err)
+		}
+	}
+	ev.measure(r, alone, inDialogue)
 	return ev, nil
+}
+
+// longestQuestion is the number of bytes of a question that are read: more is
+// a text that somebody pasted.
+const longestQuestion = 4000
+
+// shorten cuts a text at a rune.
+func shorten(s string) string {
+	if len(s) <= longestQuestion {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longestQuestion], "")
 }
 
 // titleLine is the passage's headings as the start of a sentence.
@@ -137,19 +152,20 @@ func asks(u unit) bool {
 func withHistory(history []conversation.Message, question string) string {
 	for i := len(history) - 1; i >= 0; i-- {
 		if history[i].Role == conversation.User {
-			return history[i].Text + " " + question
+			return shorten(history[i].Text) + " " + question
 		}
 	}
 	return question
 }
 
-// measure fills in the features of all candidates.
-func (ev *evidence) measure(r Request, q, qh []float32) {
+// measure fills in the features of all candidates. The vectors are those of
+// the question alone and with what was said before it.
+func (ev *evidence) measure(r Request, alone, inDialogue []float32) {
 	ev.stems = content(ev.query)
 	ev.weigh()
 	dialogue := map[string]bool{}
 	for _, m := range r.History[max(0, len(r.History)-6):] {
-		for s := range content(m.Text) {
+		for s := range content(shorten(m.Text)) {
 			if !ev.stems[s] {
 				dialogue[s] = true
 			}
@@ -167,8 +183,8 @@ func (ev *evidence) measure(r Request, q, qh []float32) {
 		match, miss := ev.fits(c.line)
 		c.x = features{
 			1,
-			cosine(q, c.vector),
-			cosine(qh, c.vector),
+			cosine(alone, c.vector),
+			cosine(inDialogue, c.vector),
 			ev.share(ev.stems, own),
 			ev.share(ev.stems, full),
 			ev.share(ev.stems, texts[c.passage]),
