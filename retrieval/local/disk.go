@@ -89,7 +89,7 @@ func openDisk(ctx context.Context, path, identity string, wait time.Duration) (*
 	}
 	d := &disk{path: path, wait: wait, db: db}
 	if err := d.start(ctx, identity); err != nil {
-		return nil, errors.Join(d.explain("opening", err), d.close())
+		return nil, errors.Join(d.explain(ctx, "opening", err), d.close())
 	}
 	return d, nil
 }
@@ -239,16 +239,16 @@ func (d *disk) close() error {
 
 // transaction runs f between begin and COMMIT, or ROLLBACK if it fails.
 func (d *disk) transaction(ctx context.Context, conn *sql.Conn, begin string, f func() error) error {
-	if _, err := conn.ExecContext(ctx, begin); err != nil {
-		return err
+	_, err := conn.ExecContext(ctx, begin)
+	if err == nil {
+		err = f()
 	}
-	err := f()
 	if err == nil {
 		// What is done is kept, so that memory and file agree whenever ctx ends.
 		_, err = conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
 	}
 	if err != nil {
-		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // SQLite may have rolled back itself
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // there may be none: not begun, or ended by SQLite
 	}
 	return err
 }
@@ -443,8 +443,11 @@ func (d *disk) damaged(format string, args ...any) error {
 }
 
 // explain names the file in an error, and wraps what SQLite's code means.
-func (d *disk) explain(doing string, err error) error {
-	for _, ours := range []error{ErrCorrupt, ErrForeign, ErrEmbedder, retrieval.ErrInvalid, context.Canceled, context.DeadlineExceeded} {
+func (d *disk) explain(ctx context.Context, doing string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s the index %s: %w", doing, d.path, ctx.Err()) // SQLite says "interrupted"
+	}
+	for _, ours := range []error{ErrCorrupt, ErrForeign, ErrEmbedder, retrieval.ErrInvalid} {
 		if errors.Is(err, ours) {
 			return err
 		}

@@ -344,6 +344,43 @@ func TestUnusableFiles(t *testing.T) {
 	})
 }
 
+// Writes that are cancelled at any moment are either whole or not there, in
+// memory as on disk, and the index works on.
+func TestCancelledWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "index.db")
+	x := open(t, local.Options{Path: path})
+	failed := 0
+	for i := range 150 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*20)*time.Microsecond)
+		d := pages(fmt.Sprintf("%d.md", i%3), i, 20)
+		err := x.Replace(ctx, d.Document, d.Fingerprint, d.Passages)
+		cancel()
+		if err != nil {
+			failed++
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("write %d: %v", i, err)
+			}
+		}
+	}
+	t.Logf("%d of 150 writes were cancelled", failed)
+	put(t, x, pages("last.md", 1, 1))
+	fresh := open(t, local.Options{Path: path})
+	for _, q := range []string{"revision", "ERR-1003"} {
+		if got, want := explain(t, x, q), explain(t, fresh, q); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: memory has %d hits, the file %d", q, len(got), len(want))
+		}
+	}
+	documents, err := x.Documents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range explain(t, x, "revision") {
+		if h.Document != "last.md" && h.Metadata["revision"] != documents[h.Document] {
+			t.Errorf("%s is of revision %s, its document of %s", h.ID, h.Metadata["revision"], documents[h.Document])
+		}
+	}
+}
+
 // writerPath tells a copy of the test program to index into this file until it
 // is killed.
 const writerPath = "RETRIEVAL_LOCAL_TEST_WRITER"

@@ -32,7 +32,7 @@ func (x *Index) refresh(ctx context.Context) error {
 	}
 	version, err := number(ctx, d.reader, "PRAGMA data_version")
 	if err != nil {
-		return d.explain("reading", err)
+		return d.explain(ctx, "reading", err)
 	}
 	if version == d.version || !x.write.TryLock() {
 		return nil
@@ -46,11 +46,11 @@ func (x *Index) catchUp(ctx context.Context) error {
 	d := x.disk
 	version, err := number(ctx, d.reader, "PRAGMA data_version")
 	if err != nil {
-		return d.explain("reading", err)
+		return d.explain(ctx, "reading", err)
 	}
 	err = d.transaction(ctx, d.reader, "BEGIN", func() error { return x.pull(ctx, d.reader) })
 	if err != nil {
-		return d.explain("reading", err)
+		return d.explain(ctx, "reading", err)
 	}
 	d.version = version
 	return nil
@@ -117,7 +117,7 @@ func (x *Index) store(ctx context.Context, changes []change) error {
 		return d.put(ctx, changes, generation)
 	})
 	if err != nil {
-		return d.explain("writing", err)
+		return d.explain(ctx, "writing", err)
 	}
 	x.publish(changes)
 	d.generation = generation
