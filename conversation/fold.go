@@ -393,10 +393,12 @@ func (f *folder) none(out []int, extra []string, seen map[act]bool) Folded {
 	}
 	r := Folded{Kind: ReplyNone, Excluded: f.pick(out), Rule: "none"}
 	switch {
-	case len(extra) > 0:
-		r.Question, r.Rule = compose(f.p, f.lang, nil, extra), "none, with a detail"
+	case n == 0 && len(extra) > 0:
+		return Folded{Kind: ReplyDetail, Question: compose(f.p, f.lang, nil, extra), Rule: "detail"}
 	case n == 0:
 		return f.detailInContext("none")
+	case len(extra) > 0:
+		r.Question, r.Rule = compose(f.p, f.lang, nil, extra), "none, with a detail"
 	default:
 		texts := make([]string, len(out))
 		for i, o := range out {

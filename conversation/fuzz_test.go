@@ -85,6 +85,8 @@ func FuzzFold(f *testing.F) {
 		f.Add([]byte(`{"question":"is it?","text":"what?","options":[{"id":"1","text":"a"},{"id":"2","text":"b"}],"unclear":["it"],"gate":"pre"}`), reply)
 		f.Add([]byte(`{"question":"","text":""}`), reply)
 	}
+	f.Add([]byte(`{"options":[{},{"id":"0"}]}`), "0")
+	f.Add([]byte(`{}`), "Neither!00")
 	f.Fuzz(func(t *testing.T, pending []byte, reply string) {
 		var p Pending
 		if json.Unmarshal(pending, &p) != nil || len(pending) > 4000 {
