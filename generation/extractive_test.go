@@ -173,3 +173,20 @@ func TestReaderMovesTheChoice(t *testing.T) {
 		t.Errorf("nothing was marked, but there is an answer: %+v, error = %v", a, err)
 	}
 }
+
+func TestAssumptionIsWorded(t *testing.T) {
+	for assumption, want := range map[string]string{
+		"the economy class":                   "Assuming you mean the economy class:",
+		"You mean the economy class.":         "Assuming you mean the economy class:",
+		"assuming that it is economy:":        "Assuming that it is economy:",
+		"économie":                            "Assuming you mean économie:",
+		"the\x1b[2J economy\nclass (300/day)": "Assuming you mean the economy class (300/day):",
+	} {
+		r := generatortest.Answerable()
+		r.Assumption = assumption
+		a, err := generatortest.Collect(t.Context(), generation.Extractive{Embedder: bag{}, MinScore: -1}, r)
+		if err != nil || !strings.HasPrefix(a.Text, want+" ") {
+			t.Errorf("%q gives %q, error %v, want %q first", assumption, a.Text, err, want)
+		}
+	}
+}
