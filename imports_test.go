@@ -19,7 +19,7 @@ const module = "github.com/askback/askback/"
 // value type: messages in conversation, passages in retrieval.
 var house = map[string][]string{
 	"conversation":         {},
-	"retrieval":            {},
+	"retrieval":            {"internal/encoder"}, // retrieval/minilm is the embedder
 	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors"},
 	"generation":           {"conversation", "retrieval"},
 	"pipeline":             {"conversation", "retrieval", "gate", "generation"},

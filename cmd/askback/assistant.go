@@ -18,11 +18,11 @@ import (
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/gate/lora"
 	"github.com/askback/askback/generation"
-	"github.com/askback/askback/internal/encoder"
 	"github.com/askback/askback/pipeline"
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/documents"
 	"github.com/askback/askback/retrieval/local"
+	"github.com/askback/askback/retrieval/minilm"
 )
 
 // sourceFlags choose what is answered from.
@@ -61,26 +61,20 @@ func (f gateFlags) policy() gate.Policy {
 	return p
 }
 
-// clarifier loads the encoder and the clarifier's adapter on it.
-func (f gateFlags) clarifier() (*lora.Clarifier, *encoder.Model, error) {
+// clarifier loads the clarifier with the adapter that the flags name.
+func (f gateFlags) clarifier() (*lora.Clarifier, error) {
 	for name, v := range map[string]float64{"--pre-threshold": f.PreThreshold, "--post-threshold": f.PostThreshold} {
 		if v < 0 {
-			return nil, nil, usagef("%s is %v; a score is between 0 and 1", name, v)
+			return nil, usagef("%s is %v; a score is between 0 and 1", name, v)
 		}
 	}
-	model, err := encoder.MiniLM()
-	if err != nil {
-		return nil, nil, err
+	if f.Adapter == "" {
+		return lora.New(nil)
 	}
-	folder := lora.Embedded()
-	if f.Adapter != "" {
-		if info, err := os.Stat(f.Adapter); err != nil || !info.IsDir() {
-			return nil, nil, usagef("--adapter: %s is not a folder that can be read", f.Adapter)
-		}
-		folder = os.DirFS(f.Adapter)
+	if info, err := os.Stat(f.Adapter); err != nil || !info.IsDir() {
+		return nil, usagef("--adapter: %s is not a folder that can be read", f.Adapter)
 	}
-	c, err := lora.New(model, folder)
-	return c, model, err
+	return lora.New(os.DirFS(f.Adapter))
 }
 
 // assistant is everything a conversation needs.
@@ -104,7 +98,7 @@ func (a *assistant) close() {
 
 // openAssistant wires the embedded parts. Progress and reports go to errOut.
 func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateFlags, c conversationFlags) (a *assistant, err error) {
-	clarifier, model, err := g.clarifier()
+	clarifier, err := g.clarifier()
 	if err != nil {
 		return nil, err
 	}
@@ -117,21 +111,24 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 			_ = a.store.Close()
 		}
 	}()
-	embedder := encoder.NewEmbedder(model)
+	embedder, err := minilm.New()
+	if err != nil {
+		return nil, err
+	}
 	if s.Docs == "" {
 		if s.Index != "" {
 			return nil, usagef("--index needs --docs: it keeps the index of a folder")
 		}
-		err = a.openSample(ctx, model, embedder)
+		err = a.openSample(ctx, embedder)
 	} else {
-		err = a.openFolder(ctx, errOut, s, model, embedder)
+		err = a.openFolder(ctx, errOut, s, embedder)
 	}
 	if err != nil {
 		return nil, err
 	}
 	a.pipeline, err = pipeline.New(pipeline.Parts{
 		Store: a.store, Retriever: a.index, Clarifier: clarifier, Policy: g.policy(),
-		Generator: generation.Extractive{Embedder: embedder}, Matcher: similarity{embedder},
+		Generator: generation.Extractive{Embedder: embedder}, Matcher: embedder,
 	})
 	return a, err
 }
@@ -144,7 +141,7 @@ func openStore(ctx context.Context, path string) (conversation.Store, error) {
 }
 
 // openSample loads the sample knowledge base, whose vectors are built in.
-func (a *assistant) openSample(ctx context.Context, model *encoder.Model, embedder *encoder.Embedder) (err error) {
+func (a *assistant) openSample(ctx context.Context, embedder *minilm.Embedder) (err error) {
 	vectors, err := sample.Vectors(embedder.Identity())
 	if err != nil {
 		return err
@@ -153,7 +150,7 @@ func (a *assistant) openSample(ctx context.Context, model *encoder.Model, embedd
 	if err != nil {
 		return err
 	}
-	report, err := a.sync(ctx, io.Discard, sample.Documents, model)
+	report, err := a.sync(ctx, io.Discard, sample.Documents, embedder)
 	if err != nil {
 		return err
 	}
@@ -169,7 +166,7 @@ func (a *assistant) openSample(ctx context.Context, model *encoder.Model, embedd
 }
 
 // openFolder indexes a folder of files.
-func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFlags, model *encoder.Model, embedder *encoder.Embedder) error {
+func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFlags, embedder *minilm.Embedder) error {
 	folder, err := documents.OpenFolder(s.Docs)
 	if err != nil {
 		return usagef("--docs: %w", err)
@@ -188,7 +185,7 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 	if err != nil {
 		return err
 	}
-	report, err := a.sync(ctx, errOut, folder, model)
+	report, err := a.sync(ctx, errOut, folder, embedder)
 	if err != nil {
 		_ = a.index.Close()
 		if errors.Is(err, documents.ErrNoDocuments) {
@@ -206,13 +203,16 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 
 // sync reads fsys and brings the index up to date with it, with progress on a
 // terminal; what could not be read is named on errOut.
-func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, model *encoder.Model) (retrieval.SyncReport, error) {
+func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embedder *minilm.Embedder) (retrieval.SyncReport, error) {
 	bar := progress(errOut, -1, "reading")
 	defer bar.Finish()
 	var skipped []documents.Result
-	inputs := a.inputs(ctx, fsys, model, func(r documents.Result) {
+	inputs := inputs(ctx, fsys, embedder, func(r documents.Result) {
 		bar.ChangeMax(r.Total)
 		_ = bar.Set(r.Done)
+		if r.Skipped == "" {
+			a.documents = append(a.documents, r.Path)
+		}
 		if r.Skipped != "" || len(r.Warnings) > 0 {
 			skipped = append(skipped, r)
 		}
@@ -233,52 +233,11 @@ func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, mode
 	return report, err
 }
 
-// inputs gives each readable document of fsys, cut by the encoder's tokens.
-func (a *assistant) inputs(ctx context.Context, fsys fs.FS, model *encoder.Model, seen func(documents.Result)) iter.Seq2[retrieval.Input, error] {
-	options := retrieval.ChunkOptions{Count: model.Tokenizer().Count}
-	return func(yield func(retrieval.Input, error) bool) {
-		for r, err := range documents.Read(ctx, fsys, documents.Options{}) {
-			if err != nil {
-				yield(retrieval.Input{}, err)
-				return
-			}
-			seen(r)
-			if r.Skipped != "" {
-				continue
-			}
-			a.documents = append(a.documents, r.Path)
-			input := retrieval.Input{
-				Document:    r.Path,
-				Fingerprint: r.Document.Fingerprint() + " " + chunking + " " + model.Config().Fingerprint,
-				Passages:    func() ([]retrieval.Passage, error) { return retrieval.Chunk(r.Document, options), nil },
-			}
-			if !yield(input, nil) {
-				return
-			}
-		}
-	}
-}
-
-// similarity is the encoder as a conversation.Matcher: cosine of two texts.
-type similarity struct{ embedder retrieval.Embedder }
-
-// Similarity gives the cosine of a with each of b.
-func (s similarity) Similarity(ctx context.Context, a string, b []string) ([]float64, error) {
-	vectors, err := s.embedder.EmbedDocuments(ctx, append([]string{a}, b...))
-	if err != nil {
-		return nil, err
-	}
-	out := make([]float64, len(b))
-	for i, v := range vectors[1:] {
-		for k, x := range v {
-			out[i] += float64(x) * float64(vectors[0][k])
-		}
-	}
-	return out, nil
+// inputs gives the readable documents of fsys, cut by the encoder's tokens.
+func inputs(ctx context.Context, fsys fs.FS, embedder *minilm.Embedder, report func(documents.Result)) iter.Seq2[retrieval.Input, error] {
+	return documents.Inputs(ctx, fsys, documents.InputOptions{
+		Chunk: retrieval.ChunkOptions{Count: embedder.Count}, Embedder: embedder.Identity(), Report: report,
+	})
 }
 
 func dirOf(path string) string { return filepath.Dir(path) }
-
-// chunking changes whenever documents would be cut otherwise, so that an index
-// is brought up to date.
-const chunking = "chunks 1"

@@ -32,7 +32,7 @@ func (c *evalCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	clarifier, _, err := c.clarifier()
+	clarifier, err := c.clarifier()
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/askback/askback/cmd/askback/sample"
-	"github.com/askback/askback/internal/encoder"
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/documents"
+	"github.com/askback/askback/retrieval/minilm"
 )
 
 var update = flag.Bool("update", false, "make the generated files anew")
@@ -17,13 +17,12 @@ var update = flag.Bool("update", false, "make the generated files anew")
 // TestSampleVectors makes sure that the built-in vectors are those of the
 // sample's passages as they are now; -update makes them.
 func TestSampleVectors(t *testing.T) {
-	model, err := encoder.MiniLM()
+	embedder, err := minilm.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	embedder := encoder.NewEmbedder(model)
 	var passages []retrieval.Passage
-	for input, err := range new(assistant).inputs(t.Context(), sample.Documents, model, func(documents.Result) {}) {
+	for input, err := range inputs(t.Context(), sample.Documents, embedder, func(documents.Result) {}) {
 		if err != nil {
 			t.Fatal(err)
 		}

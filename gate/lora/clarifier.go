@@ -67,8 +67,8 @@ func (d decision) score(fs []Feature) float64 {
 //go:embed adapter
 var embedded embed.FS
 
-// Embedded is the adapter that the program carries, as a folder for New.
-func Embedded() fs.FS {
+// embeddedAdapter is the adapter that the program carries.
+func embeddedAdapter() fs.FS {
 	sub, err := fs.Sub(embedded, "adapter")
 	if err != nil {
 		panic(err) // the folder is compiled in
@@ -78,9 +78,17 @@ func Embedded() fs.FS {
 
 // New makes a clarifier of an adapter's folder: adapter_config.json and
 // adapter_model.safetensors as PEFT writes them, heads.safetensors and
-// clarifier.json (training/README.md describes them). An adapter that does not
-// fit the model is refused with an error that says why.
-func New(model *encoder.Model, adapter fs.FS) (*Clarifier, error) {
+// clarifier.json (training/README.md describes them). nil is the adapter that
+// the program carries. An adapter that does not fit the embedded base is
+// refused with an error that says why.
+func New(adapter fs.FS) (*Clarifier, error) {
+	model, err := encoder.MiniLM()
+	if err != nil {
+		return nil, err
+	}
+	if adapter == nil {
+		adapter = embeddedAdapter()
+	}
 	c := &Clarifier{model: model}
 	if err := c.load(adapter); err != nil {
 		return nil, fmt.Errorf("loading the clarifier's adapter: %w", err)

@@ -21,11 +21,7 @@ import (
 
 func embeddedClarifier(t testing.TB) *Clarifier {
 	t.Helper()
-	model, err := encoder.MiniLM()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(model, Embedded())
+	c, err := New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +163,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 	good := fstest.MapFS{}
 	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors", "heads.safetensors", "clarifier.json"} {
-		data, err := fs.ReadFile(Embedded(), name)
+		data, err := fs.ReadFile(embeddedAdapter(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,13 +202,13 @@ func TestNewRefuses(t *testing.T) {
 		{"broken heads", edit("heads.safetensors", "gate1", "gate9"), "heads.safetensors"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := New(model, tc.folder)
+			_, err := New(tc.folder)
 			if err == nil || !strings.Contains(err.Error(), tc.reason) {
 				t.Errorf("error %v, want one that names %q", err, tc.reason)
 			}
 		})
 	}
-	if _, err := New(model, good); err != nil {
+	if _, err := New(good); err != nil {
 		t.Errorf("the embedded adapter itself: %v", err)
 	}
 }

@@ -32,8 +32,8 @@ func plain(r gate.Request) []int {
 	d := newDialogue(r)
 	titles, bodies := make([]map[string]bool, len(r.Passages)), make([]map[string]bool, len(r.Passages))
 	for i, p := range r.Passages {
-		titles[i] = titleWords(p.Title)
-		bodies[i] = union(titles[i], content(p.Text))
+		titles[i] = titleWords(lastHeading(p.Title))
+		bodies[i] = union(titleWords(p.Title), content(p.Text))
 	}
 	apart := func(i, j int) bool {
 		if !d.parallel(titles[i], titles[j]) || jaccard(bodies[i], bodies[j]) < alikeBodies ||
@@ -106,6 +106,12 @@ func (d dialogue) parallel(a, b map[string]bool) bool {
 	shared, onlyA, onlyB := intersection(a, b), minus(a, b), minus(b, a)
 	return len(shared) > 0 && len(onlyA) > 0 && len(onlyB) > 0 &&
 		common(onlyA, d.said) == 0 && common(onlyB, d.said) == 0
+}
+
+// lastHeading is the heading that a passage stands under, without those above
+// it: those are shared by passages about quite other things.
+func lastHeading(title string) string {
+	return title[strings.LastIndex(title, " > ")+1:]
 }
 
 // titleWords are a heading's content words and the small words that set

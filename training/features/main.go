@@ -19,7 +19,6 @@ import (
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/gate/evaluate"
 	"github.com/askback/askback/gate/lora"
-	"github.com/askback/askback/internal/encoder"
 )
 
 // row is one line of the output.
@@ -49,15 +48,11 @@ func run(ctx context.Context, adapter string, files []string) error {
 	if len(files) == 0 {
 		return fmt.Errorf("name at least one file of cases")
 	}
-	folder := lora.Embedded()
+	var folder fs.FS
 	if adapter != "" {
-		folder = fs.FS(os.DirFS(adapter))
+		folder = os.DirFS(adapter)
 	}
-	model, err := encoder.MiniLM()
-	if err != nil {
-		return err
-	}
-	clarifier, err := lora.New(model, folder)
+	clarifier, err := lora.New(folder)
 	if err != nil {
 		return err
 	}
