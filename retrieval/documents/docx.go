@@ -277,7 +277,7 @@ func (x *docx) readText(decoder *xml.Decoder, end func(*paragraph)) error {
 	skip, inText := 0, false // elements that are not read stand around this one
 	skipped := func(name string) bool {
 		switch name {
-		case "del", "moveFrom", "Fallback", "instrText", "rPrChange", "pPrChange":
+		case "del", "moveFrom", "Fallback", "instrText", "rPrChange", "pPrChange", "tabs":
 			return true
 		}
 		return false
