@@ -236,7 +236,7 @@ func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embe
 // inputs gives the readable documents of fsys, cut by the encoder's tokens.
 func inputs(ctx context.Context, fsys fs.FS, embedder *minilm.Embedder, report func(documents.Result)) iter.Seq2[retrieval.Input, error] {
 	return documents.Inputs(ctx, fsys, documents.InputOptions{
-		Chunk: retrieval.ChunkOptions{Count: embedder.Count}, Embedder: embedder.Identity(), Report: report,
+		Chunk: retrieval.ChunkOptions{Count: embedder.Count}, Report: report,
 	})
 }
 
