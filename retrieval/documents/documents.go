@@ -62,7 +62,11 @@ func Read(ctx context.Context, fsys fs.FS, o Options) iter.Seq2[Result, error] {
 		r := reader{fsys: fsys, max: o.MaxFileSize, pdf: pdfReader{cacheDir: o.CacheDir}}
 		defer r.pdf.close()
 
-		found := list(fsys)
+		found, err := list(ctx, fsys)
+		if err != nil {
+			yield(Result{}, err)
+			return
+		}
 		names := make(map[string]bool, len(found))
 		for _, f := range found {
 			names[f.path] = true
@@ -110,12 +114,13 @@ type entry struct {
 	skip string // why it is not even opened
 }
 
-// list finds the files to read.
-func list(fsys fs.FS) []entry {
+// list finds the files to read. The error is that of the context.
+func list(ctx context.Context, fsys fs.FS) ([]entry, error) {
 	var found []entry
-	// The function returns no error but SkipDir, and so does WalkDir.
-	_ = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch base := path.Base(name); {
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case err != nil:
 			found = append(found, entry{name, reason(err)})
 			if d != nil && d.IsDir() {
@@ -135,7 +140,7 @@ func list(fsys fs.FS) []entry {
 		}
 		return nil
 	})
-	return found
+	return found, err
 }
 
 // linkProblem says why a link is not followed, or nothing.

@@ -25,8 +25,8 @@ func (r *reader) loadDOCX(ctx context.Context, data []byte, d *retrieval.Documen
 		return nil, fmt.Errorf("a damaged archive: %w", err)
 	}
 	parts := docxParts{archive: archive, left: r.max}
-	if _, err := archive.Open("word/document.xml"); err != nil {
-		return nil, errors.New("an archive that is not DOCX; unpack it or save it as DOCX or PDF")
+	if kind := otherArchive(archive); kind != "" {
+		return nil, errors.New(kind)
 	}
 	x := docx{outline: outline{document: d}, ctx: ctx, counters: map[string]int{}}
 	for _, part := range []struct {
@@ -48,6 +48,23 @@ func (r *reader) loadDOCX(ctx context.Context, data []byte, d *retrieval.Documen
 	}
 	d.Title = cmp.Or(d.Title, x.title, x.fileTitle)
 	return nil, nil
+}
+
+// otherArchive says what an archive is that is not DOCX.
+func otherArchive(archive *zip.Reader) string {
+	for _, f := range archive.File {
+		switch f.Name {
+		case "word/document.xml":
+			return ""
+		case "xl/workbook.xml":
+			return "a spreadsheet; save each of its sheets as CSV"
+		case "ppt/presentation.xml":
+			return "a presentation; save it as PDF"
+		case "content.xml":
+			return "an OpenDocument file; save it as DOCX or PDF"
+		}
+	}
+	return "an archive; unpack it"
 }
 
 // docxParts reads the parts of the archive, up to a size in all.

@@ -85,7 +85,8 @@ func TestDOCX(t *testing.T) {
 
 func TestDOCXThatIsDamaged(t *testing.T) {
 	tests := []struct{ name, file, content, want string }{
-		{"another archive", "a.zip", zipOf(t, "readme.txt", "hello"), "an archive that is not DOCX"},
+		{"another archive", "a.zip", zipOf(t, "readme.txt", "hello"), "an archive; unpack it"},
+		{"spreadsheet", "a.xlsx", zipOf(t, "xl/workbook.xml", "<workbook/>"), "a spreadsheet; save each of its sheets as CSV"},
 		{"broken XML", "a.docx", zipOf(t, "word/document.xml", "<p><t>a</t"), "a damaged DOCX file: word/document.xml: "},
 		{"deep tables", "a.docx", zipOf(t, "word/document.xml", strings.Repeat("<tbl>", 200)), "tables nested too deeply"},
 		{"deep paragraphs", "a.docx", zipOf(t, "word/document.xml", strings.Repeat("<p>", 200)), "paragraphs nested too deeply"},
