@@ -31,7 +31,7 @@ func compose(p Pending, lang string, options, extra []string) string {
 			if len(options) == 0 && isName(learnt) && !strings.Contains(learnt, " ") {
 				break // one word of the user's may be anything
 			}
-			if q := form(p, lang, learnt); q != "" {
+			if q := form(p, lang, learnt); q != "" && (len(options) < 2 || plural[lastWord(p.Unclear)] || strings.HasPrefix(q, strings.TrimSuffix(strings.TrimSpace(p.Question), "?"))) {
 				return q
 			}
 		}
@@ -44,6 +44,13 @@ func compose(p Pending, lang string, options, extra []string) string {
 		parts[i] = cut(x, detailRunes)
 	}
 	return aside(p.Question, strings.Join(parts, "; "))
+}
+
+func lastWord(unclear []string) string {
+	if len(unclear) == 0 {
+		return ""
+	}
+	return strings.ToLower(unclear[len(unclear)-1])
 }
 
 // aside adds what was learnt in brackets behind a question.
@@ -219,7 +226,7 @@ func narrowed(p Pending, lang, learnt string) string {
 		return ""
 	}
 	l := plains(learnt)
-	if len(l) <= len(u)-1 || len(l) > 6 || strings.ContainsAny(learnt, ",:;?!()") {
+	if len(l) <= len(u)-1 || asksFirst[l[0]] || len(l) > 6 || strings.ContainsAny(learnt, ",:;?!()") {
 		return ""
 	}
 	for _, w := range u[1:] {

@@ -36,7 +36,8 @@
 // places in the list.
 //
 // Then the acts of all parts decide, from the top. A part after "no" takes back
-// what was chosen before it ("the first, no, the second").
+// what was chosen before it ("the first, no, the second"). A choice known only
+// by a word of the option among foreign words gives way to a question.
 //
 //	acts                             kind            the conversation then
 //	another topic is announced       new_question    drops the pending question, asks this one
@@ -44,6 +45,7 @@
 //	choose                           choice,         goes on with the question and the options' texts
 //	                                 several, all
 //	question                         new_question    drops the pending question, asks this one
+//	explain, and just answer         just_answer     answers and states the assumption
 //	explain                          explain         says what is offered; still pending
 //	all                              all             goes on with all options
 //	no to "is it X?", "A or not A?"  choice          goes on with the other option
@@ -67,8 +69,8 @@
 // behind the question, where a second clarification adds to it.
 //
 // The rules know English, German, French, Spanish, Chinese and Hindi. They are
-// measured on the replayed replies in testdata/replies.jsonl, of which a third
-// was held out while the rules were made.
+// measured on the replayed replies in testdata, some of which were held out while
+// the rules were made; its README has the figures.
 //
 // # Stores
 //

@@ -243,6 +243,8 @@ func (f *folder) fold(ctx context.Context) Folded {
 		return f.chosen(kindOf(len(got), n), got, extra, rule)
 	case seen[actQuestion]:
 		return Folded{Kind: ReplyNewQuestion, Question: f.whole, Rule: "question"}
+	case seen[actExplain] && seen[actJustAnswer]: // "why do you ask? just answer"
+		return f.assume(ReplyJustAnswer, extra)
 	case seen[actExplain]:
 		return f.explain(about)
 	case seen[actAll] && n > 0:

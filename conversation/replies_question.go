@@ -127,6 +127,9 @@ func (f *folder) asksAnew(p part) bool {
 	if len(ws) > 2 && confirms(ws) {
 		return false // "is it the pro plan?"
 	}
+	if len(ws) > 1 && len(ws) <= 6 && ws[1] == "about" && known > 0 {
+		return false // "what about the night tour?"
+	}
 	if asksWhole(p, f.lang) {
 		return !f.asksAbout(p)
 	}
@@ -138,6 +141,9 @@ func (f *folder) asksAnew(p part) bool {
 				return true
 			}
 		}
+	}
+	if !open && known == 0 && fails(ws) {
+		return true
 	}
 	if !open && known == 0 {
 		for _, t := range troubles {
@@ -269,3 +275,18 @@ func (f *folder) asksBare(p part) bool {
 
 // says counts the content words of a part.
 func (f *folder) says(p part) int { return len(content(forms(p.words))) }
+
+var (
+	failsNot  = wordSet("wont doesnt cant cannot isnt not stopped keeps didnt")
+	failsVerb = wordSet("open start load connect work charge turn boot print sync close lock play update install respond ring open opening starting loading connecting working charging printing syncing playing responding crashing failing")
+)
+
+// fails says whether words complain that something does not work.
+func fails(ws []string) bool {
+	for i, w := range ws[:max(0, len(ws)-1)] {
+		if i > 0 && failsNot[w] && failsVerb[ws[i+1]] {
+			return true
+		}
+	}
+	return false
+}

@@ -133,6 +133,7 @@ func (f *folder) byRange(p part) (reading, bool) {
 		return reading{}, false
 	}
 	unit, scale := unitAfter(ws, at)
+	foreign, _ := f.foreign(p.words)
 	found, spans := -1, 0
 	for i, o := range f.p.Options {
 		s, ok := spanOf(o.Text)
@@ -146,7 +147,7 @@ func (f *folder) byRange(p part) (reading, bool) {
 			x = v * scale
 		case unit != "" && s.unit != "" && likeness(unit, s.unit) < 0.7, unit != "" && s.unit == "" && !aboutAge[unit]:
 			return reading{}, false
-		case unit == "" && s.unit != "" && len(stripAll(p, lexicon().fillers).words) > 2:
+		case unit == "" && s.unit != "" && len(foreign) > 0:
 			return reading{}, false // "my daughter is 6" is no weight
 		case s.scale > 0:
 			x = v * s.scale

@@ -154,6 +154,9 @@ func (f *folder) read(p part) reading {
 			return r
 		}
 	}
+	if r, ok := f.allOf(core); ok {
+		return r
+	}
 	if r, ok := f.byComparison(core); ok {
 		return r
 	}
@@ -169,6 +172,9 @@ func (f *folder) read(p part) reading {
 	} else if within, in := f.byRange(p); in {
 		return within
 	} else if ok {
+		return r
+	}
+	if r, ok := f.byContrast(core); ok {
 		return r
 	}
 	d := stripAll(p, l.frames)
@@ -469,6 +475,42 @@ func (f *folder) byChance(ws []word, o optionWords) bool {
 		most += 2
 	}
 	return foreign > max(most, 1)
+}
+
+// allOf knows "both endings", where what follows is no option's own.
+func (f *folder) allOf(p part) (reading, bool) {
+	ws := forms(p.words)
+	for n := 1; n <= 3 && n < len(ws); n++ {
+		if lexicon().whole[strings.Join(ws[:n], " ")] != actAll {
+			continue
+		}
+		rest := p.words[n:]
+		foreign, known := f.foreign(rest)
+		if got, _ := f.match(rest); len(foreign) == 0 && known > 0 && len(got) == 0 {
+			return reading{act: actAll, rule: "all"}, true
+		}
+	}
+	return reading{}, false
+}
+
+// contrast are the small words by which options may differ, and what may stand
+// beside them.
+var contrast = wordSet("in out up to under over above below within before after with without inside outside on off still it that")
+
+// byContrast knows an option by its preposition: "up to", "still in it".
+func (f *folder) byContrast(p part) (reading, bool) {
+	for _, w := range p.words {
+		if !contrast[w.plain] {
+			return reading{}, false
+		}
+	}
+	if len(f.opts) < 2 {
+		return reading{}, false
+	}
+	if i := f.bySmallWords(p.words, upTo(len(f.opts))); i >= 0 {
+		return reading{act: actChoose, options: []int{i}, rule: "text"}, true
+	}
+	return reading{}, false
 }
 
 // onlyCommon says whether ws names nothing but what all options have in common.

@@ -32,7 +32,7 @@ var ordinals = func() map[string]int {
 var cardinals = func() map[string]int {
 	m := map[string]int{}
 	for n, list := range map[int]string{
-		1: "one eins un une uno una एक 一", 2: "two zwei deux dos दो 二 两", 3: "three drei trois tres तीन 三",
+		1: "one eins un une uno una एक 一", 2: "two zwei beiden deux dos दो 二 两", 3: "three drei trois tres तीन 三",
 		4: "four vier quatre cuatro चार 四", 5: "five fuenf cinq cinco पांच 五", 6: "six sechs seis छह छः 六", 7: "seven sieben sept siete सात 七", 8: "eight acht huit ocho आठ 八",
 	} {
 		for w := range strings.FieldsSeq(list) {
@@ -44,7 +44,7 @@ var cardinals = func() map[string]int {
 
 // besideSelector are the words that may stand beside a selector: "option 2",
 // "the second one please", "la segunda opción".
-var besideSelector = wordSet("the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
+var besideSelector = wordSet("either the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
 
 var listWords = wordSet("and nor noch ni & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
 var orWords = wordSet("or oder ou o u 或 或者 还是 या")

@@ -15,7 +15,7 @@ import (
 var heldOut = flag.Bool("held", true, "replay the held-out replies too")
 
 // replyCase is one line of testdata/replies.jsonl: a clarification, a reply to
-// it, and what the reply means. No rule was tuned on the ones marked held.
+// it, and what the reply means. testdata/README.md says what held means.
 type replyCase struct {
 	ID       string    `json:"id"`
 	Pending  Pending   `json:"pending"`
