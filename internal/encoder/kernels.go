@@ -2,6 +2,9 @@ package encoder
 
 import "math"
 
+//go:generate go -C asm run . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg encoder
+//go:generate go -C asm run ./neon -out ..
+
 // kernels is one implementation of the inner loops. All slices are dense
 // float32; offsets and strides count floats.
 type kernels struct {

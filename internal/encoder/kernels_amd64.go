@@ -4,8 +4,6 @@ package encoder
 
 import "golang.org/x/sys/cpu"
 
-//go:generate go -C asm run . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg encoder
-
 // available lists the implementations that run on this machine, best first.
 // The cpu package has asked the operating system too.
 func available() []*kernels {

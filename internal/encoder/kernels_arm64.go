@@ -2,8 +2,6 @@
 
 package encoder
 
-//go:generate go -C asm run ./neon -out ..
-
 // available lists the implementations that run on this machine, best first.
 // Every arm64 processor that Go supports has NEON.
 func available() []*kernels { return []*kernels{kernelsNEON, portable} }
