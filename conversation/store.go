@@ -43,6 +43,7 @@ type Claim interface {
 	// Commit stores next, all or nothing, and ends the claim. Turns already
 	// stored are never rewritten: next.Turns must begin with them, and what is
 	// new must be numbered on from there. ErrLost if the claim is no longer held.
+	// After an error nothing is stored, and the claim is held until Release.
 	Commit(ctx context.Context, next *Conversation) error
 	// Release ends the claim and leaves the conversation as it was. After
 	// Commit it does nothing, so that it can be deferred.

@@ -137,12 +137,15 @@ func encode(c *conversation.Conversation, stored int) (pending, asked sql.NullSt
 // Release implements conversation.Claim. If the file cannot be written now the
 // claim runs out by itself.
 func (c *claim) Release() {
-	if c.store.ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(c.store.ctx, 5*time.Second)
-		_, _ = c.store.db.ExecContext(ctx, "DELETE FROM claim WHERE conversation = ? AND owner = ?", c.stored.ID, c.owner)
-		cancel()
-	}
+	c.drop(c.stored.ID)
 	c.end()
+}
+
+// drop takes our row away, if it is there.
+func (c *claim) drop(id string) {
+	ctx, cancel := context.WithTimeout(c.store.ctx, 5*time.Second)
+	defer cancel()
+	_, _ = c.store.db.ExecContext(ctx, "DELETE FROM claim WHERE conversation = ? AND owner = ?", id, c.owner)
 }
 
 // end stops the renewal and lets the next claim of this process go on.

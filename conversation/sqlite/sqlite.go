@@ -275,6 +275,9 @@ func (s *Store) Begin(ctx context.Context, id string) (conversation.Claim, error
 		case <-limit.Done():
 		}
 		if limit.Err() != nil {
+			if err != nil { // the time ran out inside the transaction, perhaps after it was stored
+				c.drop(id)
+			}
 			unlock()
 			return nil, conversation.Busy(ctx, id)
 		}
