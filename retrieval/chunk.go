@@ -230,7 +230,9 @@ func (p *packer) cut(text, header string, kind BlockKind, headerTokens int) {
 			p.flush()
 			continue
 		}
-		n = max(n, 1) // a single character may be more than the budget
+		if n == 0 { // a single character may be more than the budget
+			n, tokens = 1, tokens+units[0].tokens
+		}
 		// Tokens of the parts of a word need not add up to those of the word.
 		piece := text[units[0].start:units[n-1].end]
 		for n > 1 && p.tokens+headerTokens+p.c.count(piece) > p.budget {
@@ -423,13 +425,13 @@ func nextRun(text string) int {
 }
 
 // nextCharacter gives one character as a reader sees it (a grapheme cluster),
-// or some runes of a cluster too long to be a real one.
+// or a part of a cluster too long to be a real one.
 func nextCharacter(text string) int {
 	const longest, window = 64, 128 // bytes; families of emoji have 25 to 41
 	cluster, _, _, _ := uniseg.FirstGraphemeClusterInString(text[:min(window, len(text))], -1)
 	n := len(cluster)
 	if n > longest {
-		for n = longest / 4; !utf8.RuneStart(text[n]); n-- {
+		for n = longest; !utf8.RuneStart(text[n]); n-- {
 		}
 	}
 	return n
