@@ -55,6 +55,7 @@ func (p Pending) clone() Pending {
 		p.Options[i].Passages = slices.Clone(p.Options[i].Passages)
 	}
 	p.Unclear = slices.Clone(p.Unclear)
+	p.Chosen = slices.Clone(p.Chosen)
 	return p
 }
 
@@ -137,8 +138,10 @@ func (p *Pending) clean() {
 	for _, s := range []*string{&p.ID, &p.Gate, &p.Question, &p.Text} {
 		*s = valid(*s)
 	}
-	for i := range p.Unclear {
-		p.Unclear[i] = valid(p.Unclear[i])
+	for _, words := range [][]string{p.Unclear, p.Chosen} {
+		for i := range words {
+			words[i] = valid(words[i])
+		}
 	}
 	for i := range p.Options {
 		o := &p.Options[i]

@@ -331,7 +331,7 @@ func testHundred(t *testing.T, s conversation.Store) {
 
 func testPending(t *testing.T, s conversation.Store) {
 	p := conversation.Pending{
-		ID: "c1", Gate: "post", Question: "what is the deposit?", Text: "Car or van?", Unclear: []string{"it"}, Asked: 1,
+		ID: "c1", Gate: "post", Question: "what is the deposit?", Text: "Car or van?", Unclear: []string{"it"}, Asked: 1, Chosen: []string{"van"},
 		Options: []conversation.Option{{ID: "1", Text: "car", Passages: []string{"p1", "p2"}}, {ID: "2", Text: "van"}},
 	}
 	claim := begin(t, s, "a")
@@ -434,7 +434,7 @@ func testCopies(t *testing.T, s conversation.Store) {
 	claim := begin(t, s, "a")
 	c := claim.Conversation()
 	c.Turns = append(c.Turns, conversation.Turn{Number: 1, Text: "one", Detail: json.RawMessage(`[1]`)})
-	c.Asked = []conversation.Pending{{ID: "p", Options: []conversation.Option{{ID: "1", Passages: []string{"x"}}}}}
+	c.Asked = []conversation.Pending{{ID: "p", Chosen: []string{"x"}, Options: []conversation.Option{{ID: "1", Passages: []string{"x"}}}}}
 	if err := claim.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -442,11 +442,12 @@ func testCopies(t *testing.T, s conversation.Store) {
 		c.Turns[0].Text = "spoilt"
 		c.Turns[0].Detail[1] = '2'
 		c.Asked[0].Options[0].Passages[0] = "spoilt"
+		c.Asked[0].Chosen[0] = "spoilt"
 	}
 	spoil(c)
 	spoil(load(t, s, "a"))
 	got := load(t, s, "a")
-	if got.Turns[0].Text != "one" || string(got.Turns[0].Detail) != "[1]" || got.Asked[0].Options[0].Passages[0] != "x" {
+	if got.Turns[0].Text != "one" || string(got.Turns[0].Detail) != "[1]" || got.Asked[0].Options[0].Passages[0] != "x" || got.Asked[0].Chosen[0] != "x" {
 		t.Errorf("changing a copy changed the store: %+v", got)
 	}
 }
