@@ -115,3 +115,19 @@ func TestRunningLines(t *testing.T) {
 		})
 	}
 }
+
+func FuzzPDF(f *testing.F) {
+	f.Add(handbook(f))
+	f.Add([]byte("%PDF-1.7\n"))
+	r := pdfReader{cacheDir: cacheDir}
+	f.Cleanup(r.close)
+	if _, err := r.start(context.Background()); err != nil { // too slow for a fuzzer's first input
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var d retrieval.Document
+		if _, err := r.load(context.Background(), data, &d); err == nil {
+			checkLoaded(t, d)
+		}
+	})
+}
