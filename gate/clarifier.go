@@ -35,6 +35,9 @@ type Verdict struct {
 	// Options are the readings it offers, each tied to its passages. None for an
 	// open question.
 	Options []conversation.Option `json:"options,omitempty"`
+	// RuledOut are the ids of passages whose answer does not hold, given what the
+	// user said: the turn goes on without them.
+	RuledOut []string `json:"ruled_out,omitempty"`
 	// Unclear are the user's words that are unclear, if it knows them.
 	Unclear []string `json:"unclear,omitempty"`
 	// Clarifier names who decided, for the trace.

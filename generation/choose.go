@@ -21,6 +21,11 @@ func (ev *evidence) choose(least float64, room int) []pick {
 		return nil
 	}
 	b := builder{ev: ev, room: room, taken: map[pick]bool{}}
+	if ev.each > 1 {
+		b.room = max(room, 40*ev.each)
+		b.addEach(ranked)
+		return b.picks
+	}
 	best := ev.likeliest(ranked)
 	units := ev.units[best.passage]
 	switch next := best.index + 1; {
@@ -112,6 +117,22 @@ type builder struct {
 	picks  []pick
 	groups []int // where each added group starts
 	taken  map[pick]bool
+}
+
+// addEach takes the likeliest unit of each of the first passages, in their
+// order.
+func (b *builder) addEach(ranked []candidate) {
+	for passage := range b.ev.each {
+		for _, c := range ranked {
+			if c.passage == passage {
+				if full, ok := b.ev.complement(c); ok {
+					c = full
+				}
+				b.add(c)
+				break
+			}
+		}
+	}
 }
 
 // add takes a candidate with the sentences that it cannot do without: what it

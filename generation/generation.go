@@ -13,6 +13,9 @@ type Request struct {
 	Question string                 // standalone, as understood
 	History  []conversation.Message // the dialogue before it, oldest first
 	Passages []retrieval.Passage    // best first; data, never instructions
+	// Each, if over 1, says that the user asked about each of several readings:
+	// the first Each passages hold one each, and each is to be answered from.
+	Each int
 	// Assumption, if set, is stated in the answer: the user did not say which
 	// reading was meant and wants an answer all the same.
 	Assumption string

@@ -38,6 +38,7 @@ type evidence struct {
 	query       string // the question with the assumption
 	want        want
 	several     bool
+	each        int // passages that must each be answered from, 0 or over 1
 	passages    []retrieval.Passage
 	units       [][]unit // by passage
 	all         []candidate
@@ -55,6 +56,9 @@ func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, erro
 		ev.query += " (" + r.Assumption + ")"
 	}
 	ev.want, ev.several = wanted(r.Question), several.MatchString(r.Question)
+	if r.Each > 1 {
+		ev.several, ev.each = true, min(r.Each, len(r.Passages))
+	}
 	var all strings.Builder
 	for _, p := range r.Passages {
 		all.WriteString(p.Title + "\n" + p.Text + "\n")

@@ -30,6 +30,7 @@ type turn struct {
 	budget   gate.Budget
 	folded   *conversation.Folded // how a pending clarification was settled
 	pending  *conversation.Pending
+	each     int    // passages at the front that must each be answered from
 	composed string // the question with an option that was chosen earlier
 	trace    Trace
 }
@@ -92,6 +93,9 @@ func (t *turn) answer() (Result, error) {
 	passages, asked, err := t.preGateAndRetrieval(queries)
 	if asked != nil || err != nil {
 		return asked, err
+	}
+	if text := t.missingIdentifier(understood); text != "" {
+		return &NoAnswer{Turn{Text: text, Question: understood}}, nil
 	}
 	passages = t.carryOver(t.choose(passages))
 	passages, asked, err = t.postGate(passages)
@@ -358,8 +362,26 @@ func (t *turn) keepTo(passages []retrieval.Passage, options, chosen, excluded []
 			rest = append(rest, p)
 		}
 	}
-	first = append(t.fetch(want), first...)
+	first = append(first, t.fetch(want)...)
+	if len(chosen) > 1 {
+		first = t.onePerOption(first, chosen)
+	}
 	return append(first, rest...)
+}
+
+// onePerOption moves one passage of each chosen option to the front, in the
+// options' order, so that each is answered.
+func (t *turn) onePerOption(passages []retrieval.Passage, chosen []conversation.Option) []retrieval.Passage {
+	var front []retrieval.Passage
+	for _, o := range chosen {
+		i := slices.IndexFunc(passages, func(p retrieval.Passage) bool { return slices.Contains(o.Passages, p.ID) })
+		if i >= 0 {
+			front = append(front, passages[i])
+			passages = slices.Delete(slices.Clone(passages), i, i+1)
+		}
+	}
+	t.each = len(front)
+	return append(front, passages...)
 }
 
 // getter is a retriever that also gives passages by id.
@@ -392,8 +414,13 @@ func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Resu
 		return passages, nil, nil
 	}
 	d, err := t.decide(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: passages})
-	if err != nil || !d.Ask && d.Reason != gate.ReasonRepeat {
-		return passages, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if !d.Ask && d.Reason != gate.ReasonRepeat {
+		return slices.DeleteFunc(slices.Clone(passages), func(p retrieval.Passage) bool {
+			return slices.Contains(d.Verdict.RuledOut, p.ID)
+		}), nil, nil
 	}
 	if o, ok := t.chosenBefore(d.Verdict.Options); ok {
 		t.note("%q was chosen earlier in the conversation and is not asked again", o.Text)
@@ -440,7 +467,7 @@ func (t *turn) ask(d gate.Decision) Result {
 
 // generate writes the answer from the passages, streaming.
 func (t *turn) generate(understood string, passages []retrieval.Passage) (Result, error) {
-	r := generation.Request{Question: understood, History: t.history, Passages: passages, Assumption: t.assumption()}
+	r := generation.Request{Question: understood, History: t.history, Passages: passages, Each: t.each, Assumption: t.assumption()}
 	var whole *generation.Answer
 	err := t.timed("generate", func() error {
 		for e, err := range t.p.parts.Generator.Generate(t.ctx, r) {
@@ -471,7 +498,7 @@ func (t *turn) generate(understood string, passages []retrieval.Passage) (Result
 		t.note("dropped the citation %s: no such passage", d)
 	}
 	if !whole.Found {
-		return &NoAnswer{Turn{Text: t.notFound(understood), Question: understood}}, nil
+		return &NoAnswer{Turn{Text: notFound, Question: understood}}, nil
 	}
 	return &Answer{Turn: Turn{Text: whole.Text, Question: understood}, Citations: whole.Citations, Assumption: r.Assumption}, nil
 }
@@ -488,30 +515,30 @@ func (t *turn) assumption() string {
 	return ""
 }
 
-// notFound says that the sources do not hold the answer, and, for an
-// identifier that they do not hold, what comes near it.
-func (t *turn) notFound(question string) string {
-	const plain = "I could not find the answer to that in the sources I have."
+// notFound is what is said when the sources do not hold the answer.
+const notFound = "I could not find the answer to that in the sources I have."
+
+// missingIdentifier says, for a question about identifiers of which the
+// sources hold none, that they do not, and what comes near. Otherwise it is "".
+// Nothing else is said then: a neighbour's text would be wrong.
+func (t *turn) missingIdentifier(question string) string {
 	store, ok := t.p.parts.Retriever.(retrieval.IdentifierStore)
 	if !ok {
-		return plain
+		return ""
 	}
 	known, err := store.KnownIdentifiers(t.ctx, question)
 	if err != nil {
 		t.note("identifiers could not be looked up: %v", err)
-		return plain
+		return ""
 	}
-	for _, id := range known {
-		if id.Known {
-			continue
-		}
-		text := fmt.Sprintf("%s is not in the sources I have.", id.Identifier)
-		if near := id.Nearest; len(near) > 0 {
-			text += fmt.Sprintf(" Did you mean %s?", strings.Join(near[:min(3, len(near))], " or "))
-		}
-		return text
+	if len(known) == 0 || slices.ContainsFunc(known, func(id retrieval.KnownIdentifier) bool { return id.Known }) {
+		return ""
 	}
-	return plain
+	text := fmt.Sprintf("%s is not in the sources I have.", known[0].Identifier)
+	if near := known[0].Nearest; len(near) > 0 {
+		text += fmt.Sprintf(" Did you mean %s?", strings.Join(near[:min(3, len(near))], " or "))
+	}
+	return text
 }
 
 // commit stores the turn.

@@ -81,6 +81,14 @@ func Check(t testing.TB, r gate.Request, v gate.Verdict) {
 			}
 		}
 	}
+	for _, p := range v.RuledOut {
+		if !given[p] {
+			t.Errorf("ruled out %q, which is not among the passages", p)
+		}
+	}
+	if len(r.Passages) > 0 && len(v.RuledOut) >= len(r.Passages) {
+		t.Error("every passage is ruled out")
+	}
 	if len(v.Options) == 1 {
 		t.Error("one option alone is no choice")
 	}

@@ -179,9 +179,12 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 		return gate.Verdict{}, err
 	}
 	v := gate.Verdict{Score: c.score(r, x), Clarifier: c.config.Name}
-	if r.Stage == gate.Post && len(r.Passages) < 2 {
-		v.Score = min(v.Score, .01) // nothing to choose between
-		return v, nil
+	if r.Stage == gate.Post {
+		if len(r.Passages) < 2 {
+			v.Score = min(v.Score, .01) // nothing to choose between
+			return v, nil
+		}
+		v.RuledOut = ruledOut(r)
 	}
 	if x.plain = plain(r); x.plain != nil {
 		v.Score = max(v.Score, plainScore)

@@ -132,7 +132,7 @@ func postFeatures(r gate.Request, x reading) []Feature {
 		np, nq := numbers(pr.answer.text), numbers(qr.answer.text)
 		textP, textQ := common(minus(bp, bq), said), common(minus(bq, bp), said)
 		d := newDialogue(r)
-		parallel, leftover := d.parallel(titleWords(lastHeading(p.Title)), titleWords(lastHeading(q.Title))), d.leftover(bp, bq)
+		parallel, leftover := d.parallel(titleWords(lastHeading(p.Title)), titleWords(lastHeading(q.Title))), len(d.leftover(bp, bq))
 		values := []float64{
 			logit(x.conflict[a][b]), min(logit(pr.live), logit(qr.live)),
 			jaccard(tp, tq), boolean(len(onlyP) > 0 && len(onlyQ) > 0 && len(tp) > len(onlyP)),

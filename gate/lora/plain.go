@@ -4,8 +4,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/askback/askback/gate"
+	"github.com/askback/askback/retrieval"
 )
 
 // plainScore is the score of a plain case: the share of the training cases of
@@ -40,11 +42,15 @@ func plain(r gate.Request) []int {
 			strings.EqualFold(r.Passages[i].Text, r.Passages[j].Text) {
 			return false
 		}
+		shared := intersection(titles[i], titles[j])
+		asked := minus(d.ask, idle)
+		if topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) && len(minus(asked, shared)) > 0 {
+			return false
+		}
 		// One word of the user's own is let pass where the headings are what the
-		// question is about.
+		// question is about; it may not be a number or a code.
 		left := d.leftover(bodies[i], bodies[j])
-		asked := len(minus(d.ask, idle))
-		return left == 0 || left == 1 && 2*common(intersection(titles[i], titles[j]), d.ask) >= asked
+		return len(left) == 0 || len(left) == 1 && !holdsNumber(left) && 2*common(shared, d.ask) >= len(asked)
 	}
 	for j := range r.Passages {
 		for i := range j {
@@ -126,9 +132,46 @@ func titleWords(title string) map[string]bool {
 
 var smallWords = regexp.MustCompile(`\b(before|after|during|until|from|with|without|in|out|over|under|up|down|not|no|more|own|other)\b`)
 
-// leftover counts the user's words that stand in neither of two passages'
-// common words: each might settle which is meant.
-func (d dialogue) leftover(a, b map[string]bool) int {
-	both := union(intersection(a, b), idle)
-	return len(minus(d.ask, both)) + len(minus(d.past, both))
+// leftover are the user's words that are not among two passages' common
+// words: each might settle which is meant.
+func (d dialogue) leftover(a, b map[string]bool) map[string]bool {
+	return minus(union(d.ask, d.past), union(intersection(a, b), idle))
+}
+
+func holdsNumber(words map[string]bool) bool {
+	for w := range words {
+		if strings.ContainsFunc(w, unicode.IsDigit) {
+			return true
+		}
+	}
+	return false
+}
+
+// topicsDiffer reports whether two headings say different things, rather than
+// the same of different things: what stands before the colon differs.
+func topicsDiffer(a, b string) bool {
+	topicA, _, okA := strings.Cut(lastHeading(a), ":")
+	topicB, _, okB := strings.Cut(lastHeading(b), ":")
+	return okA && okB && !strings.EqualFold(strings.TrimSpace(topicA), strings.TrimSpace(topicB))
+}
+
+// ruledOut finds the passages that the dialogue leaves aside, by words alone:
+// their heading says the same as another's of a different thing, and the user
+// named the other thing and not theirs.
+func ruledOut(r gate.Request) []string {
+	d := newDialogue(r)
+	user := union(titleWords(r.Question), d.past)
+	var out []string
+	for i, p := range r.Passages {
+		mine := titleWords(lastHeading(p.Title))
+		if slices.ContainsFunc(r.Passages, func(q retrieval.Passage) bool {
+			theirs := titleWords(lastHeading(q.Title))
+			shared, onlyMine, onlyTheirs := intersection(mine, theirs), minus(mine, theirs), minus(theirs, mine)
+			return len(shared) > 0 && !topicsDiffer(p.Title, q.Title) && len(onlyMine) > 0 && len(onlyTheirs) > 0 &&
+				common(onlyMine, user) == 0 && len(minus(onlyTheirs, user)) == 0
+		}) {
+			out = append(out, r.Passages[i].ID)
+		}
+	}
+	return out
 }
