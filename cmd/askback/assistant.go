@@ -91,26 +91,31 @@ type assistant struct {
 // suggestion is a question to try on the first screen.
 type suggestion struct{ text, shows string }
 
+// close releases what is open, however far the opening came.
 func (a *assistant) close() {
-	_ = a.index.Close()
-	_ = a.store.Close()
+	if a.index != nil {
+		_ = a.index.Close()
+	}
+	if a.store != nil {
+		_ = a.store.Close()
+	}
 }
 
 // openAssistant wires the embedded parts. Progress and reports go to errOut.
-func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateFlags, c conversationFlags) (a *assistant, err error) {
+func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateFlags, c conversationFlags) (opened *assistant, err error) {
 	clarifier, err := g.clarifier()
 	if err != nil {
 		return nil, err
 	}
-	a = &assistant{clarifierName: clarifier.Name()}
+	a := &assistant{clarifierName: clarifier.Name()}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
 	if a.store, err = openStore(ctx, c.Store); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = a.store.Close()
-		}
-	}()
 	embedder, err := minilm.New()
 	if err != nil {
 		return nil, err
@@ -137,7 +142,11 @@ func openStore(ctx context.Context, path string) (conversation.Store, error) {
 	if path == "" {
 		return conversation.NewMemory(), nil
 	}
-	return sqlite.Open(ctx, path, sqlite.Options{})
+	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // openSample loads the sample knowledge base, whose vectors are built in.
@@ -183,11 +192,13 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 		a.index, err = local.Open(ctx, options)
 	}
 	if err != nil {
+		if s.Index != "" && !s.Rebuild {
+			err = fmt.Errorf("%w\n--rebuild moves the file aside and builds a new index", err)
+		}
 		return err
 	}
 	report, err := a.sync(ctx, errOut, folder, embedder)
 	if err != nil {
-		_ = a.index.Close()
 		if errors.Is(err, documents.ErrNoDocuments) {
 			return usagef("--docs %s: %w", s.Docs, err)
 		}
@@ -235,8 +246,13 @@ func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embe
 
 // inputs gives the readable documents of fsys, cut by the encoder's tokens.
 func inputs(ctx context.Context, fsys fs.FS, embedder *minilm.Embedder, report func(documents.Result)) iter.Seq2[retrieval.Input, error] {
+	cache, err := os.UserCacheDir() // of the PDF reader's compiled code
+	if err == nil {
+		cache = filepath.Join(cache, "askback")
+	}
 	return documents.Inputs(ctx, fsys, documents.InputOptions{
-		Chunk: retrieval.ChunkOptions{Count: embedder.Count}, Report: report,
+		Options: documents.Options{CacheDir: cache},
+		Chunk:   retrieval.ChunkOptions{Count: embedder.Count}, Report: report,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -54,11 +55,13 @@ func main() {
 
 // run is the whole program; it gives the exit code.
 func run(ctx context.Context, args []string, io streams) int {
+	dropEmptySettings() // so that .env may set them
 	// A missing .env is no fault; a broken one is.
 	if err := godotenv.Load(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintf(io.err, "askback: reading .env: %v\n", err)
 		return exitFailed
 	}
+	dropEmptySettings() // of .env
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c,
@@ -99,6 +102,15 @@ func run(ctx context.Context, args []string, io streams) int {
 	}
 	fmt.Fprintln(io.err, "askback:", err)
 	return exitFailed
+}
+
+// dropEmptySettings takes ASKBACK_ variables that are set to nothing as unset.
+func dropEmptySettings() {
+	for _, setting := range os.Environ() {
+		if name, value, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "ASKBACK_") && value == "" {
+			_ = os.Unsetenv(name)
+		}
+	}
 }
 
 // errUsage marks a fault in what the user gave, as against a failure.
