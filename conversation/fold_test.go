@@ -32,6 +32,8 @@ func TestFoldRules(t *testing.T) {
 		{deposit, "b", ReplyChoice, "What is the deposit for vans?"},
 		{deposit, "B)", ReplyChoice, "What is the deposit for vans?"},
 		{deposit, "#2", ReplyChoice, "What is the deposit for vans?"},
+		{deposit, "just answer please", ReplyJustAnswer, "What is the deposit?"},
+		{deposit, "compact, no wait, the van", ReplyChoice, "What is the deposit for vans?"},
 		{deposit, "both please", ReplyAll, "What is the deposit for compact cars and vans?"},
 		{deposit, "compact, for three days", ReplyChoice, "What is the deposit? (compact cars; for three days)"},
 		{deposit, "neither", ReplyNone, "What is the deposit? (not: compact cars, vans)"},

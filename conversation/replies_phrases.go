@@ -70,7 +70,7 @@ var phraseTable = map[act][]string{
 		"हां|हाँ|जी हां|हां जी|सही|बिल्कुल|ठीक|ठीक है|सही है|हा|जी|यही|वही|जी बिल्कुल|हां यही",
 	},
 	actNo: {
-		"no|nope|nah|nothing|no it isnt|no it is not|not really|no thanks|wrong|thats wrong|thats not it|not that|not that one|no i dont|no im not|n|not this one|incorrect|it isnt|not quite|no not that|no no|no sorry|wait no",
+		"no|nope|nah|no wait|wait no|no sorry|sorry no|scratch that|correction|oops|nothing|no it isnt|no it is not|not really|no thanks|wrong|thats wrong|thats not it|not that|not that one|no i dont|no im not|n|not this one|incorrect|it isnt|not quite|no not that|no no|no sorry|wait no",
 		"nein|nee|noe|nein danke|falsch|stimmt nicht|das nicht|eben nicht|nicht ganz|ganz und gar nicht|nicht das|ne",
 		"non|pas du tout|non merci|pas ca|c est pas ca|ce n est pas ca|faux|pas celui la|pas celle la|non pas du tout",
 		"no gracias|no es eso|eso no|ese no|esa no|para nada|incorrecto|no es asi|no no es eso|que no",

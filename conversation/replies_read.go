@@ -194,8 +194,11 @@ var (
 func (f *folder) phrase(p part) (reading, bool) {
 	ws := forms(p.words)
 	a, ok := lexicon().whole[strings.Join(ws, " ")]
-	if !ok {
-		ws = slices.DeleteFunc(ws, func(w string) bool { return particles[w] })
+	for _, idle := range []map[string]bool{courtesies, particles} {
+		if ok {
+			break
+		}
+		ws = slices.DeleteFunc(ws, func(w string) bool { return idle[w] })
 		a, ok = lexicon().whole[strings.Join(ws, " ")]
 	}
 	if !ok {
@@ -219,7 +222,9 @@ func (f *folder) phrase(p part) (reading, bool) {
 	return reading{act: a, rule: "phrase"}, true
 }
 
-// particles are the words that a set phrase may have or lack.
+// courtesies and particles are words that a set phrase may have or lack.
+var courtesies = wordSet("please pls plz thanks bitte danke merci svp stp gracias porfa 请 谢谢 कृपया")
+
 var particles = wordSet("really just honestly actually simply doch mal halt eben denn ja jetzt bitte einfach vraiment simplement franchement realmente simplemente sinceramente")
 
 // prefixed knows a part by how it begins.

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -50,16 +51,24 @@ func ellipsis(question string) string {
 // mean?". A neighbour's code must not stay in the question. A code after a
 // question without one, or in a whole question, stands alone.
 func substituteIdentifier(before, question string) (string, bool) {
-	now := retrieval.Identifiers(question)
+	now, then := codes(question), codes(before)
 	if len(now) == 0 {
 		return "", false
 	}
 	rest := ellipsis(question)
-	then := retrieval.Identifiers(before)
-	if rest == "" || len(word.FindAllString(rest, -1)) > len(word.FindAllString(now[0], -1))+2 || len(then) == 0 {
+	elliptical := rest != "" && len(word.FindAllString(rest, -1)) <= len(word.FindAllString(now[0], -1))+2
+	switch {
+	case elliptical && len(then) > 0:
+		return strings.ReplaceAll(before, then[len(then)-1], now[0]), true
+	case elliptical || len(then) > 0:
 		return question, true
 	}
-	return strings.ReplaceAll(before, then[len(then)-1], now[0]), true
+	return "", false
+}
+
+// codes are the identifiers of a text that are written as one word.
+func codes(text string) []string {
+	return slices.DeleteFunc(retrieval.Identifiers(text), func(id string) bool { return strings.Contains(id, " ") })
 }
 
 // name is a run of words that a writer capitalises or numbers, with another

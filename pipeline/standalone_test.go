@@ -25,6 +25,8 @@ func TestStandalone(t *testing.T) {
 		{"What does ERR-5172 mean?", "and err-5171?", "What does err-5171 mean?"},
 		{"What does ERR-5172 mean?", "ERR-5171", "What does ERR-5171 mean?"},
 		{"When are you open?", "ERR-5171", "ERR-5171"},
+		{"What is the deposit for a Cargo 2?", "and for a City 2?", "What is the deposit for a City 2?"},
+		{"What does ERR-5172 mean?", "and what is it about ERR-5173?", "and what is it about ERR-5173?"},
 		{"What does ERR-5172 mean?", "And how do I clear ERR-5173 on the display?", "And how do I clear ERR-5173 on the display?"},
 		{"a? (following: b?)", "and it?", "and it? (following: a?)"},
 	} {

@@ -18,7 +18,7 @@ from transformers import BertModel
 
 import data
 
-JOINT_LAYERS = 4
+JOINT_LAYERS = 2
 RANK, ALPHA, LORA_DROPOUT = 32, 64, 0.05
 TARGETS = ["query", "key", "value", "intermediate.dense", "output.dense"]
 READ = 128  # width of a passage's reading
@@ -147,7 +147,7 @@ class Clarifier(nn.Module):
         self.dropout = dropout
         d = bert.config.hidden_size
         self.tags = nn.Linear(d, len(data.TAGS))
-        self.passage = nn.Linear(d, 2)
+        self.passage = nn.Linear(READ, 2)
         self.read = nn.Linear(3 * d, READ)
         self.pair = nn.ModuleList([nn.Linear(3 * READ, PAIR_HIDDEN), nn.Linear(PAIR_HIDDEN, 1)])
         self.gate1 = nn.ModuleList([nn.Linear(4 * d, HIDDEN), nn.Linear(HIDDEN, 1)])
@@ -241,8 +241,10 @@ class Clarifier(nn.Module):
             return Output(gate1, torch.zeros(B), tags, torch.zeros(B, 1, 2), torch.zeros(B, 1, 1))
 
         exists = torch.arange(P)[None] < batch.passages[:, None]  # [B, P]
-        passage = self.passage(cls[:, 2:])
-        c = F.gelu(self.read(torch.cat([cls, answer, condition], -1)[:, 2:]))  # [B, P, READ]
+        # Not from [CLS]: once segments attend to each other, nothing in it says
+        # which segment it stands for, and those of all passages become the same.
+        c = F.gelu(self.read(torch.cat([mean, answer, condition], -1)[:, 2:]))  # [B, P, READ]
+        passage = self.passage(c)
         a, b = c[:, :, None], c[:, None]
         pair = mlp(self.pair, torch.cat([a + b, (a - b).abs(), a * b], -1), self.drop)[..., 0]
 

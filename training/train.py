@@ -77,6 +77,7 @@ def main() -> None:
     ap.add_argument("--out", required=True, help="folder of the run")
     ap.add_argument("--data", default=os.path.join(HERE, "data"))
     ap.add_argument("--public", help="folder of the public sets; without it they are left out")
+    ap.add_argument("--init", help="weights to start from (a best.pt), where their shapes fit")
     ap.add_argument("--resume", action="store_true", help="go on from the run's last.pt")
     ap.add_argument("--epochs", type=int, default=4)
     ap.add_argument("--minutes", type=float, default=150, help="time limit; the decay ends with it")
@@ -109,6 +110,12 @@ def main() -> None:
         public = {n: [data.example(tokenizer, c) for c in cases] for n, cases in sets.items()}
 
     clarifier = model.Clarifier(args.base)
+    if args.init:
+        start = torch.load(args.init, weights_only=False)
+        start = start.get("weights", start)
+        own_shapes = {n: t.shape for n, t in clarifier.state_dict().items()}
+        clarifier.load_state_dict(
+            {n: t for n, t in start.items() if own_shapes.get(n) == t.shape}, strict=False)
     optimizer = torch.optim.AdamW(
         [{"params": clarifier.lora_parameters(), "lr": args.lr},
          {"params": clarifier.head_parameters(), "lr": 2 * args.lr}], weight_decay=0.01)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kljensen/snowball/english"
+
 	"github.com/askback/askback/gate"
 )
 
@@ -20,38 +22,28 @@ var (
 	clitic        = regexp.MustCompile(`['’](s|t|re|ve|ll|m|d)$`)
 	numberPattern = regexp.MustCompile(`\d+(?:[.,:]\d+)*`)
 	pronouns      = regexp.MustCompile(`(?i)\b(it|its|that|this|those|these|them|they|one|ones|there|he|she|him|her|same|other|another|thing|stuff)\b`)
-	overviews     = regexp.MustCompile(`(?i)\b(compare|comparison|difference|differences|differ|overview|list|all|each|every|both|versus|vs|options|types|kinds|summar\w*|across|respective\w*|which)\b`)
+	overviews     = regexp.MustCompile(`(?i)\b(compare|comparison|difference|differences|differ|overview|list|all|each|every|both|versus|vs|options|types|kinds|summar\w*|across|respective\w*|which|by (type|kind|country|currency|class|plan|region|model|grade|year|age))\b`)
 	interrogative = regexp.MustCompile(`(?i)\b(what|when|where|who|whom|which|why|how|is|are|do|does|did|can|could|will|would|should|may|have|has|tell|show|explain|need|want)\b`)
 )
 
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
-	for w := range strings.FieldsSeq("a an the of for to in on at by with from and or but is are was were be been being do does did have has had i you we they he she it my your our their this that these those there here what which who whom when where why how can could should would will may might must not no yes if then than so as up out about into over after before under again more most any some such only own too very just don now me us them him her its also per t s re ve ll m d please get") {
+	for w := range strings.FieldsSeq("a an the of for to in on at by with from and or but is are was were be been being do does did have has had i you we they he she it my your our their this that these those there here what which who whom when where why how can could should would will may might must not no yes if then than so as up out about into over after before under again until more most any some such only own too very just don now me us them him her its also per t s re ve ll m d please get") {
 		m[w] = true
 	}
 	return m
 }()
 
-// content gives the set of a text's content words, lower-case and lightly
-// stemmed.
+// content gives the set of a text's content words, lower-case and stemmed.
 func content(text string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range wordPattern.FindAllString(strings.ToLower(text), -1) {
 		w = clitic.ReplaceAllString(w, "")
 		if !stopWords[w] {
-			m[stem(w)] = true
+			m[english.Stem(w, false)] = true
 		}
 	}
 	return m
-}
-
-func stem(w string) string {
-	for _, suffix := range []string{"ing", "ies", "es", "s", "ed"} {
-		if strings.HasSuffix(w, suffix) && len(w)-len(suffix) >= 3 {
-			return strings.TrimSuffix(w, suffix)
-		}
-	}
-	return w
 }
 
 // features are the numbers that the decision at a gate rests on, in a fixed
@@ -132,7 +124,7 @@ func postFeatures(r gate.Request, x reading) []Feature {
 		np, nq := numbers(pr.answer.text), numbers(qr.answer.text)
 		textP, textQ := common(minus(bp, bq), said), common(minus(bq, bp), said)
 		d := newDialogue(r)
-		parallel, leftover := d.parallel(titleWords(lastHeading(p.Title)), titleWords(lastHeading(q.Title))), len(d.leftover(bp, bq))
+		parallel, leftover := d.parallel(newHeading(p.Title), newHeading(q.Title)), len(d.leftover(bp, bq))
 		values := []float64{
 			logit(x.conflict[a][b]), min(logit(pr.live), logit(qr.live)),
 			jaccard(tp, tq), boolean(len(onlyP) > 0 && len(onlyQ) > 0 && len(tp) > len(onlyP)),

@@ -130,6 +130,7 @@ func TestNameApart(t *testing.T) {
 		{"Basic plan: limits|Plus plan: limits", "Basic plan|Plus plan"},
 		{"Leave (employees)|Leave (contractors)", "employees|contractors"},
 		{"Fees 2023|Fees 2024|Fees 2025", "2023|2024|2025"},
+		{"Pairing: app version 3|Pairing: app version 4", "version 3|version 4"},
 		{"Opening hours: Ostby shop|Opening hours: Fenmouth workshop", "Ostby shop|Fenmouth workshop"},
 		{"Same|Same", "|"},
 		{"|", "|"},

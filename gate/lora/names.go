@@ -8,6 +8,10 @@ import (
 	"unicode/utf8"
 )
 
+// shortNumber is a number that says nothing without the word before it: 4, but
+// not 2024.
+var shortNumber = regexp.MustCompile(`^\W*\d{1,3}(\.\d+)*\W*$`)
+
 // titleBreaks are where a heading falls into parts.
 var titleBreaks = regexp.MustCompile(`\s*(?: > |>|:|;| [-–—|/] |, |\(|\))\s*`)
 
@@ -63,7 +67,9 @@ func cutCommon(names []string) []string {
 	}
 	for {
 		first := words[0][0]
-		if slices.ContainsFunc(words, func(w []string) bool { return len(w) < 2 || !strings.EqualFold(w[0], first) }) {
+		if slices.ContainsFunc(words, func(w []string) bool {
+			return len(w) < 2 || !strings.EqualFold(w[0], first) || len(w) == 2 && shortNumber.MatchString(w[1])
+		}) {
 			break
 		}
 		for i := range words {

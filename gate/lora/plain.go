@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/retrieval"
 )
@@ -32,35 +33,41 @@ func plain(r gate.Request) []int {
 		return nil
 	}
 	d := newDialogue(r)
-	titles, bodies := make([]map[string]bool, len(r.Passages)), make([]map[string]bool, len(r.Passages))
+	titles, bodies := make([]heading, len(r.Passages)), make([]map[string]bool, len(r.Passages))
 	for i, p := range r.Passages {
-		titles[i] = titleWords(lastHeading(p.Title))
-		bodies[i] = union(titleWords(p.Title), content(p.Text))
+		titles[i] = newHeading(p.Title)
+		bodies[i] = union(titles[i].all, content(p.Text))
 	}
 	apart := func(i, j int) bool {
 		if !d.parallel(titles[i], titles[j]) || jaccard(bodies[i], bodies[j]) < alikeBodies ||
 			strings.EqualFold(r.Passages[i].Text, r.Passages[j].Text) {
 			return false
 		}
-		shared := intersection(titles[i], titles[j])
+		shared := intersection(titles[i].last, titles[j].last)
 		asked := minus(d.ask, idle)
+		if len(asked) == 0 {
+			return false
+		}
 		if topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) && len(minus(asked, shared)) > 0 {
 			return false
 		}
 		// One word of the user's own is let pass where the headings are what the
 		// question is about; it may not be a number or a code.
 		left := d.leftover(bodies[i], bodies[j])
-		return len(left) == 0 || len(left) == 1 && !holdsNumber(left) && 2*common(shared, d.ask) >= len(asked)
+		if len(left) > 1 || holdsNumber(left) || len(left) == 1 && 2*common(shared, d.ask) < len(asked) {
+			return false
+		}
+		return !inOthers(left, bodies, i, j) && !sameSentence(asked, r.Passages[i].Text, r.Passages[j].Text)
 	}
 	for j := range r.Passages {
 		for i := range j {
 			if !apart(i, j) {
 				continue
 			}
-			stem := intersection(titles[i], titles[j])
+			stem := intersection(titles[i].last, titles[j].last)
 			family := []int{i, j}
 			for k := range r.Passages {
-				if k != i && k != j && len(minus(stem, titles[k])) == 0 && apart(i, k) && apart(j, k) {
+				if k != i && k != j && len(minus(stem, titles[k].last)) == 0 && apart(i, k) && apart(j, k) {
 					family = append(family, k)
 				}
 			}
@@ -76,9 +83,9 @@ func plain(r gate.Request) []int {
 
 // betterElsewhere reports whether a passage outside the family has more of the
 // question's words in its heading than the family's headings share.
-func (d dialogue) betterElsewhere(stem map[string]bool, family []int, titles []map[string]bool) bool {
+func (d dialogue) betterElsewhere(stem map[string]bool, family []int, titles []heading) bool {
 	for k, t := range titles {
-		if !slices.Contains(family, k) && common(t, d.ask) > common(stem, d.ask) {
+		if !slices.Contains(family, k) && common(t.last, d.ask) > common(stem, d.ask) {
 			return true
 		}
 	}
@@ -89,27 +96,49 @@ func (d dialogue) betterElsewhere(stem map[string]bool, family []int, titles []m
 type dialogue struct {
 	ask  map[string]bool // the question
 	past map[string]bool // the user's earlier turns
-	said map[string]bool // both, and the assistant's turns
+	open map[string]bool // of these, the words that the reply to them did not take up
+	said map[string]bool // all turns, the assistant's too
 }
 
 // idle are words that carry no subject: they settle nothing.
 var idle = content("want know tell give look find need like many much long number price cost use work take go make day days time hi hello thanks thank question sorry wondering quick")
 
 func newDialogue(r gate.Request) dialogue {
-	d := dialogue{ask: content(r.Question), past: map[string]bool{}}
-	for _, m := range r.History {
-		if m.Role == "user" {
-			d.past = union(d.past, content(m.Text))
+	d := dialogue{ask: content(r.Question), past: map[string]bool{}, open: map[string]bool{}}
+	for i, m := range r.History {
+		if m.Role != conversation.User {
+			continue
 		}
+		words := content(m.Text)
+		d.past = union(d.past, words)
+		if i+1 < len(r.History) {
+			words = minus(words, content(r.History[i+1].Text))
+		}
+		d.open = union(d.open, words)
 	}
 	d.said = union(titleWords(r.Question), content(historyText(r)))
 	return d
 }
 
+// heading holds the content words of a passage's title.
+type heading struct {
+	last map[string]bool // of the heading that the passage stands under
+	all  map[string]bool // and of those above it
+}
+
+func newHeading(title string) heading {
+	return heading{titleWords(lastHeading(title)), titleWords(title)}
+}
+
+// apart gives what two headings share and what each has alone.
+func (h heading) apart(o heading) (shared, mine, theirs map[string]bool) {
+	return intersection(h.last, o.last), minus(h.last, o.all), minus(o.last, h.all)
+}
+
 // parallel reports whether two headings say the same of different things that
 // the dialogue names neither of.
-func (d dialogue) parallel(a, b map[string]bool) bool {
-	shared, onlyA, onlyB := intersection(a, b), minus(a, b), minus(b, a)
+func (d dialogue) parallel(a, b heading) bool {
+	shared, onlyA, onlyB := a.apart(b)
 	return len(shared) > 0 && len(onlyA) > 0 && len(onlyB) > 0 &&
 		common(onlyA, d.said) == 0 && common(onlyB, d.said) == 0
 }
@@ -133,9 +162,35 @@ func titleWords(title string) map[string]bool {
 var smallWords = regexp.MustCompile(`\b(before|after|during|until|from|with|without|in|out|over|under|up|down|not|no|more|own|other)\b`)
 
 // leftover are the user's words that are not among two passages' common
-// words: each might settle which is meant.
+// words: each might settle which is meant. Words of an earlier question that
+// was answered in the same words are done with.
 func (d dialogue) leftover(a, b map[string]bool) map[string]bool {
-	return minus(union(d.ask, d.past), union(intersection(a, b), idle))
+	return minus(union(d.ask, d.open), union(intersection(a, b), idle))
+}
+
+// inOthers reports whether one of the words stands in a passage other than i
+// and j: that one may be the one that answers.
+func inOthers(words map[string]bool, bodies []map[string]bool, i, j int) bool {
+	for k, b := range bodies {
+		if k != i && k != j && common(words, b) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+var sentenceEnd = regexp.MustCompile(`[.!?]\s+|\n+|[。！？]`)
+
+// sameSentence reports whether the sentence of a that has most of the words
+// asked for stands in b too: then the passages agree.
+func sameSentence(asked map[string]bool, a, b string) bool {
+	best, most := "", 0
+	for _, s := range sentenceEnd.Split(a, -1) {
+		if n := common(content(s), asked); n > most {
+			best, most = s, n
+		}
+	}
+	return best != "" && strings.Contains(b, best)
 }
 
 func holdsNumber(words map[string]bool) bool {
@@ -163,10 +218,9 @@ func ruledOut(r gate.Request) []string {
 	user := union(titleWords(r.Question), d.past)
 	var out []string
 	for i, p := range r.Passages {
-		mine := titleWords(lastHeading(p.Title))
+		mine := newHeading(p.Title)
 		if slices.ContainsFunc(r.Passages, func(q retrieval.Passage) bool {
-			theirs := titleWords(lastHeading(q.Title))
-			shared, onlyMine, onlyTheirs := intersection(mine, theirs), minus(mine, theirs), minus(theirs, mine)
+			shared, onlyMine, onlyTheirs := mine.apart(newHeading(q.Title))
 			return len(shared) > 0 && !topicsDiffer(p.Title, q.Title) && len(onlyMine) > 0 && len(onlyTheirs) > 0 &&
 				common(onlyMine, user) == 0 && len(minus(onlyTheirs, user)) == 0
 		}) {
