@@ -40,6 +40,7 @@ def load(base: str, weights: str | None) -> model.Clarifier:
     clarifier = model.Clarifier(base)
     if weights:
         state = torch.load(weights, weights_only=True)
+        state = state.get("weights", state)  # a checkpoint holds more
         missing = clarifier.load_state_dict(state, strict=False)
         assert not missing.unexpected_keys, missing.unexpected_keys
     clarifier.eval()
