@@ -124,7 +124,7 @@ func postFeatures(r gate.Request, x reading) []Feature {
 		np, nq := numbers(pr.answer.text), numbers(qr.answer.text)
 		textP, textQ := common(minus(bp, bq), said), common(minus(bq, bp), said)
 		d := newDialogue(r)
-		parallel, leftover := d.parallel(newHeading(p.Title), newHeading(q.Title)), len(d.leftover(bp, bq))
+		parallel, leftover := d.parallel(newHeading(p.Title), newHeading(q.Title)), len(d.leftover([]map[string]bool{bp, bq}, 0, 1))
 		values := []float64{
 			logit(x.conflict[a][b]), min(logit(pr.live), logit(qr.live)),
 			jaccard(tp, tq), boolean(len(onlyP) > 0 && len(onlyQ) > 0 && len(tp) > len(onlyP)),

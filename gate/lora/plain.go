@@ -18,7 +18,7 @@ const plainScore = 0.85
 
 // alikeBodies is how much of their words two passages must share to say the
 // same of different things, as a Jaccard index.
-const alikeBodies = 0.12
+const alikeBodies = 0.08
 
 // plain finds the passages among which a question plainly does not choose, by
 // words alone: their headings say the same of different things ("Battery
@@ -53,7 +53,7 @@ func plain(r gate.Request) []int {
 		}
 		// One word of the user's own is let pass where the headings are what the
 		// question is about; it may not be a number or a code.
-		left := d.leftover(bodies[i], bodies[j])
+		left := d.leftover(bodies, i, j)
 		if len(left) > 1 || holdsNumber(left) || len(left) == 1 && 2*common(shared, d.ask) < len(asked) {
 			return false
 		}
@@ -161,11 +161,19 @@ func titleWords(title string) map[string]bool {
 
 var smallWords = regexp.MustCompile(`\b(before|after|during|until|from|with|without|in|out|over|under|up|down|not|no|more|own|other)\b`)
 
-// leftover are the user's words that are not among two passages' common
-// words: each might settle which is meant. Words of an earlier question that
-// was answered in the same words are done with.
-func (d dialogue) leftover(a, b map[string]bool) map[string]bool {
-	return minus(union(d.ask, d.open), union(intersection(a, b), idle))
+// leftover are the user's words that are not among the common words of
+// passages i and j: each might settle which is meant. Words of an earlier
+// question that was answered in the same words, or that another passage is
+// about, are done with.
+func (d dialogue) leftover(bodies []map[string]bool, i, j int) map[string]bool {
+	both := union(intersection(bodies[i], bodies[j]), idle)
+	earlier := minus(d.open, both)
+	for k, b := range bodies {
+		if k != i && k != j {
+			earlier = minus(earlier, b)
+		}
+	}
+	return union(minus(d.ask, both), earlier)
 }
 
 // inOthers reports whether one of the words stands in a passage other than i
