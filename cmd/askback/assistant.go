@@ -163,8 +163,8 @@ func (a *assistant) openSample(ctx context.Context, embedder *minilm.Embedder) (
 	if err != nil {
 		return err
 	}
-	a.sources = fmt.Sprintf("the sample knowledge base: %s (%d documents, %d passages); --docs DIR for your own",
-		sample.About, len(report.Added), a.index.Len())
+	a.sources = fmt.Sprintf("the sample knowledge base: %s (%s, %s); --docs DIR for your own",
+		sample.About, counted(len(report.Added), "document"), counted(a.index.Len(), "passage"))
 	questions, err := sample.Questions()
 	for _, q := range questions {
 		if q.Try {
@@ -204,7 +204,7 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 		}
 		return err
 	}
-	a.sources = fmt.Sprintf("%s: %d documents, %d passages", s.Docs, len(a.documents), a.index.Len())
+	a.sources = fmt.Sprintf("%s: %s, %s", s.Docs, counted(len(a.documents), "document"), counted(a.index.Len(), "passage"))
 	if s.Index != "" {
 		a.sources += fmt.Sprintf(" (index: %d new, %d changed, %d unchanged, %d deleted)",
 			len(report.Added), len(report.Changed), len(report.Unchanged), len(report.Deleted))
@@ -254,6 +254,14 @@ func inputs(ctx context.Context, fsys fs.FS, embedder *minilm.Embedder, report f
 		Options: documents.Options{CacheDir: cache},
 		Chunk:   retrieval.ChunkOptions{Count: embedder.Count}, Report: report,
 	})
+}
+
+// counted is a number of things in words.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func dirOf(path string) string { return filepath.Dir(path) }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestBadInput sends what no person types: each line gets its own fault, and
+// the good one after it is answered.
+func TestBadInput(t *testing.T) {
+	for _, tc := range []struct{ name, line, fault string }{
+		{"a megabyte", strings.Repeat("why ", 1<<18), "the message is too long"},
+		{"five megabytes", strings.Repeat("why ", 5<<18), "the line is too long"},
+		{"a megabyte without spaces", strings.Repeat("a", 1<<20), "the message is too long"},
+		{"nothing but NUL", "\x00\x00\x00", "the message is empty"},
+		{"nothing but broken UTF-8", "\xff\xfe\xfd", "the message is empty"},
+		{"JSON that ends early", `{"text":"What`, "not a message"},
+		{"JSON of another shape", `{"txet":"What"}`, "not a message"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+			in := strings.NewReader(tc.line + "\nWhat does \x00ERR-5172\xff mean?\n")
+			code := run(t.Context(), []string{"chat", "--json"}, streams{in, &out, &errOut})
+			if code != exitFailed || !strings.Contains(errOut.String(), "line 1: "+tc.fault) {
+				t.Errorf("exit code %d, standard error %.200q; want %d and %q", code, errOut.String(), exitFailed, tc.fault)
+			}
+			if n := strings.Count(out.String(), "\n"); n != 1 || !strings.Contains(out.String(), "wheel speed sensor") {
+				t.Errorf("%d lines of output: %.300s", n, out.String())
+			}
+		})
+	}
+}
+
+func TestLineReader(t *testing.T) {
+	r := newLineReader(strings.NewReader("one\r\n\n"+strings.Repeat("x", 200_000)+"\nlast"), 100_000)
+	for _, want := range []struct {
+		line string
+		err  error
+	}{{"one", nil}, {"", nil}, {"", errLineTooLong}, {"last", nil}, {"", io.EOF}} {
+		line, err := r.next()
+		if line != want.line || !errors.Is(err, want.err) {
+			t.Errorf("got %.20q, %v; want %q, %v", line, err, want.line, want.err)
+		}
+	}
+}
+
+func TestGauge(t *testing.T) {
+	for _, tc := range []struct {
+		score, threshold float64
+		want             string
+	}{{0, .5, "░░┃░"}, {1, .75, "███┃"}, {.5, 2, "██░░"}} {
+		if got := gauge(tc.score, tc.threshold, 4); got != tc.want {
+			t.Errorf("gauge(%v, %v) = %s, want %s", tc.score, tc.threshold, got, tc.want)
+		}
+	}
+}
