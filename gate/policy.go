@@ -65,6 +65,7 @@ const (
 	ReasonTimeLimit   Reason = "time limit"     // the clarifier took too long; proceeded
 	ReasonFailed      Reason = "failed"         // the clarifier failed; proceeded
 	ReasonNoClarifier Reason = "no clarifier"   // none is configured
+	ReasonAimed       Reason = "search aimed"   // the search found what the question is about
 	ReasonNoWords     Reason = "nothing to ask" // the clarifier would ask but wrote no clarification
 )
 

@@ -104,9 +104,10 @@ type ReplyTrace struct {
 
 // PassageTrace names a retrieved passage.
 type PassageTrace struct {
-	ID    string  `json:"id"`
-	Title string  `json:"title"`
-	Score float64 `json:"score"`
+	ID     string  `json:"id"`
+	Title  string  `json:"title"`
+	Score  float64 `json:"score"`            // of the fused ranking
+	Cosine float64 `json:"cosine,omitempty"` // similarity to the question, if the retriever tells it
 }
 
 // StageTime is the time that one stage of the turn took.

@@ -30,8 +30,9 @@ type turn struct {
 	budget   gate.Budget
 	folded   *conversation.Folded // how a pending clarification was settled
 	pending  *conversation.Pending
-	each     int    // passages at the front that must each be answered from
-	composed string // the question with an option that was chosen earlier
+	cosine   map[string]float64 // of each retrieved passage, by id; 0 if not known
+	each     int                // passages at the front that must each be answered from
+	composed string             // the question with an option that was chosen earlier
 	trace    Trace
 }
 
@@ -241,31 +242,43 @@ func settledHistory(turns []conversation.Turn) []conversation.Message {
 // asks, retrieval is cancelled.
 func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Result, error) {
 	type found struct {
-		passages []retrieval.Passage
-		err      error
-		elapsed  time.Duration
+		hits    []retrieval.Hit
+		err     error
+		elapsed time.Duration
 	}
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
 	done := make(chan found, 1)
 	go func() {
 		start := time.Now()
-		ps, err := t.p.parts.Retriever.Retrieve(ctx, retrieval.Query{Texts: queries, Limit: t.p.parts.Limit})
-		done <- found{ps, err, time.Since(start)}
+		hits, err := retrieve(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Limit: t.p.parts.Limit})
+		done <- found{hits, err, time.Since(start)}
 	}()
-	wait := func() found { f := <-done; return f }
-
-	if t.folded == nil || t.pending.Gate == string(gate.Pre) && !t.folded.Assume {
-		d, err := t.decide(gate.Request{Stage: gate.Pre, History: t.history, Question: t.question})
+	wait := func() found { return <-done }
+	if t.folded == nil { // a reply has made the question clear enough to search for
+		d, err := t.gateDecision(gate.Request{Stage: gate.Pre, History: t.history, Question: t.question})
 		if err == nil && d.Ask {
-			cancel()
-			wait()
-			return nil, t.ask(d), nil
+			// The search runs already: if it soon comes back with what the question is
+			// about, it could be aimed, and gate 1 has nothing to ask.
+			select {
+			case f := <-done:
+				done <- f
+				if f.err == nil && aimed(t.question, f.hits) {
+					d.Ask, d.Reason = false, gate.ReasonAimed
+				}
+			case <-time.After(searchGrace):
+			}
 		}
-		if err != nil {
+		if err == nil {
+			err = t.decided(d)
+		}
+		if err != nil || d.Ask {
 			cancel()
 			wait()
-			return nil, nil, err
+			if err != nil {
+				return nil, nil, err
+			}
+			return nil, t.ask(d), nil
 		}
 	}
 	f := wait()
@@ -273,25 +286,95 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 	if f.err != nil {
 		return nil, nil, fmt.Errorf("retrieving passages: %w", f.err)
 	}
-	for _, p := range f.passages {
-		t.trace.Passages = append(t.trace.Passages, PassageTrace{p.ID, p.Title, p.Score})
+	passages := make([]retrieval.Passage, len(f.hits))
+	t.cosine = map[string]float64{}
+	for i, h := range f.hits {
+		passages[i] = h.Passage
+		t.cosine[h.ID] = h.Cosine
+		t.trace.Passages = append(t.trace.Passages, PassageTrace{h.ID, h.Title, h.Score, h.Cosine})
 	}
-	return f.passages, nil, t.emit(Retrieved{slices.Clone(t.trace.Passages)})
+	return passages, nil, t.emit(Retrieved{slices.Clone(t.trace.Passages)})
 }
 
-// decide runs one gate and records what it decided.
-func (t *turn) decide(r gate.Request) (gate.Decision, error) {
-	var d gate.Decision
-	err := t.timed("gate "+string(r.Stage), func() (err error) {
+// retrieve asks a retriever, and for the similarities too if it can tell them.
+func retrieve(ctx context.Context, r retrieval.Retriever, q retrieval.Query) ([]retrieval.Hit, error) {
+	if e, ok := r.(retrieval.Explainer); ok {
+		return e.Explain(ctx, q)
+	}
+	passages, err := r.Retrieve(ctx, q)
+	hits := make([]retrieval.Hit, len(passages))
+	for i, p := range passages {
+		hits[i].Passage = p
+	}
+	return hits, err
+}
+
+// nearShare is how similar to the question a passage must be, as a share of
+// the most similar one's cosine, to compete with it at gate 2.
+const nearShare = 0.7
+
+// near leaves out the passages that are beside the point: a retriever gives as
+// many as it is asked for, and gate 2 is to compare those that may answer.
+// Without similarities all stay.
+func (t *turn) near(passages []retrieval.Passage) []retrieval.Passage {
+	best := 0.0
+	for _, p := range passages {
+		best = max(best, t.cosine[p.ID])
+	}
+	return slices.DeleteFunc(slices.Clone(passages), func(p retrieval.Passage) bool {
+		cosine, known := t.cosine[p.ID]
+		return known && cosine < nearShare*best
+	})
+}
+
+// gateDecision runs one gate.
+func (t *turn) gateDecision(r gate.Request) (d gate.Decision, err error) {
+	err = t.timed("gate "+string(r.Stage), func() (err error) {
 		d, err = t.p.gate.Decide(t.ctx, r, t.budget)
 		return err
 	})
-	if err != nil {
-		return d, err
-	}
-	t.trace.Gates = append(t.trace.Gates, d)
-	return d, t.emit(Decided{d})
+	return d, err
 }
+
+// decided records what a gate decided.
+func (t *turn) decided(d gate.Decision) error {
+	t.trace.Gates = append(t.trace.Gates, d)
+	return t.emit(Decided{d})
+}
+
+const (
+	// searchGrace is how long gate 1, when it would ask, waits for the search.
+	searchGrace = 200 * time.Millisecond
+	// aimedCosine is the similarity from which on a passage that shares a word with
+	// the question counts as what it is about. Bare pronouns and fragments stay
+	// below it over any sources.
+	aimedCosine = 0.4
+)
+
+// aimed reports whether the search found what the question is about.
+func aimed(question string, hits []retrieval.Hit) bool {
+	for _, h := range hits {
+		if h.Cosine < aimedCosine {
+			continue
+		}
+		passage := strings.ToLower(h.Title + " " + h.Text)
+		for _, w := range wordsOf(question) {
+			if len(w) >= 4 && !aimless[w] && strings.Contains(passage, w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// aimless are words that stand in any question.
+var aimless = func() map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq("what when where which whom whose does long take much many this that these those there have about with from your they them then tell here will would could should also know want need please just like more some other another same thing things") {
+		m[w] = true
+	}
+	return m
+}()
 
 // choose keeps to the reading that the user chose: the passages of the options
 // that were not chosen, or were ruled out, are left aside, and those of the
@@ -413,7 +496,10 @@ func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Resu
 	if len(passages) == 0 || t.folded != nil && (t.folded.Assume || len(t.folded.Chosen) > 0 && t.pending.Gate == string(gate.Post)) {
 		return passages, nil, nil
 	}
-	d, err := t.decide(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: passages})
+	d, err := t.gateDecision(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: t.near(passages)})
+	if err == nil {
+		err = t.decided(d)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import data
 import model
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PUBLIC_CASES = 200  # judged of each public set's held-out part
 
 
 @torch.no_grad()
@@ -180,7 +181,8 @@ def main() -> None:
         clarifier = export.load_exported(args.base, args.adapter)
         sets = {s: data.read_jsonl(f"{args.data}/{s}.jsonl") for s in ("validation", "test")}
         if args.public:
-            sets |= {"public-" + n: c for n, c in data.public_sets(args.public, True).items()}
+            sets |= {"public-" + n: c[:PUBLIC_CASES]
+                     for n, c in data.public_sets(args.public, True).items()}
         os.makedirs(args.out, exist_ok=True)
         for name, cases in sets.items():
             examples = [data.example(tokenizer, c) for c in cases]

@@ -30,6 +30,8 @@ fi
   --shipped ../internal/encoder/minilm --out ../gate/lora/adapter
 "$python" golden.py --base "$run/base" --adapter ../gate/lora/adapter \
   --out ../gate/lora/testdata/golden.jsonl
-(cd .. && go run ./training/features training/data/validation.jsonl) > "$run/features.jsonl"
+"$python" widen.py data/validation.jsonl > "$run/wide.jsonl"
+(cd .. && go run ./training/features training/data/validation.jsonl "$run/wide.jsonl") \
+  > "$run/features.jsonl"
 "$python" decision.py "$run/features.jsonl" ../gate/lora/adapter/clarifier.json
 "$python" evaluate.py --base "$run/base" --out predictions

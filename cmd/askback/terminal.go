@@ -116,7 +116,7 @@ func printTrace(w io.Writer, s style, t pipeline.Trace) {
 		if i == 0 {
 			label = "passages"
 		}
-		fmt.Fprintf(w, "%-9s %.4f  %s\n", label, p.Score, p.Title)
+		fmt.Fprintf(w, "%-9s %.2f  %s\n", label, p.Cosine, p.Title)
 	}
 	var stages []string
 	var total time.Duration

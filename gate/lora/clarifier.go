@@ -179,11 +179,13 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 		return gate.Verdict{}, err
 	}
 	v := gate.Verdict{Score: c.score(r, x), Clarifier: c.config.Name}
-	if r.Stage == gate.Post {
-		if len(r.Passages) < 2 {
-			v.Score = min(v.Score, .01) // nothing to choose between
-			return v, nil
-		}
+	switch {
+	case r.Stage == gate.Pre && (aimed(r.Question) || !inEnglish(r.Question)):
+		v.Score = min(v.Score, certain)
+	case r.Stage == gate.Post && len(r.Passages) < 2: // nothing to choose between
+		v.Score = min(v.Score, certain)
+		return v, nil
+	case r.Stage == gate.Post:
 		v.RuledOut = ruledOut(r)
 	}
 	if x.plain = plain(r); x.plain != nil {
@@ -212,8 +214,14 @@ func (c *Clarifier) Features(ctx context.Context, r gate.Request) ([]Feature, er
 	if err != nil {
 		return nil, err
 	}
-	return features(r, x), nil
+	x.plain = plain(r)
+	return append(features(r, x), Feature{askableName, boolean(r.Stage == gate.Pre || x.askable())}), nil
 }
+
+// askableName is the name of the last number that Features gives: whether there
+// is anything to ask. It is no part of the decision, but a threshold counts only
+// cases in which it is 1.
+const askableName = "askable"
 
 // read runs the model on r.
 func (c *Clarifier) read(ctx context.Context, r gate.Request) (reading, error) {

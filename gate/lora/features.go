@@ -109,7 +109,7 @@ func postFeatures(r gate.Request, x reading) []Feature {
 		{Name: "condition said of one"}, {Name: "condition said of both"}, {Name: "condition said of neither"},
 		{Name: "answers alike"}, {Name: "numbers differ"}, {Name: "numbers agree"},
 		{Name: "asked words covered"}, {Name: "covered by both"}, {Name: "text said of one"},
-		{Name: "parallel"}, {Name: "leftover"}, {Name: "parallel without leftover"},
+		{Name: "parallel"}, {Name: "leftover"}, {Name: "parallel without leftover"}, {Name: "better elsewhere"},
 	}
 	if a >= 0 {
 		p, q := r.Passages[a], r.Passages[b]
@@ -124,7 +124,12 @@ func postFeatures(r gate.Request, x reading) []Feature {
 		np, nq := numbers(pr.answer.text), numbers(qr.answer.text)
 		textP, textQ := common(minus(bp, bq), said), common(minus(bq, bp), said)
 		d := newDialogue(r)
-		parallel, leftover := d.parallel(newHeading(p.Title), newHeading(q.Title)), len(d.leftover([]map[string]bool{bp, bq}, 0, 1))
+		parallel, leftover := x.parallel[a][b], len(d.leftover([]map[string]bool{bp, bq}, 0, 1))
+		headings := make([]heading, len(r.Passages))
+		for i, p := range r.Passages {
+			headings[i] = newHeading(p.Title)
+		}
+		better := d.betterElsewhere(intersection(headings[a].last, headings[b].last), []int{a, b}, headings)
 		values := []float64{
 			logit(x.conflict[a][b]), min(logit(pr.live), logit(qr.live)),
 			jaccard(tp, tq), boolean(len(onlyP) > 0 && len(onlyQ) > 0 && len(tp) > len(onlyP)),
@@ -134,7 +139,7 @@ func postFeatures(r gate.Request, x reading) []Feature {
 			jaccard(ap, aq), boolean(len(np) > 0 && len(nq) > 0 && common(np, nq) == 0), boolean(common(np, nq) > 0),
 			share(ask, union(bp, bq)), share(ask, intersection(bp, bq)),
 			math.Abs(float64(textP-textQ)) / float64(textP+textQ+1),
-			boolean(parallel), math.Log1p(float64(leftover)), boolean(parallel && leftover <= 2),
+			boolean(parallel), math.Log1p(float64(leftover)), boolean(parallel && leftover <= 2), boolean(better),
 		}
 		for i, v := range values {
 			pair[i].Value = v
@@ -144,12 +149,17 @@ func postFeatures(r gate.Request, x reading) []Feature {
 }
 
 // topPair is the pair of passages most likely in conflict, weighed by whether
-// both are still possible; -1 if there are fewer than two passages.
+// both are still possible and by whether their headings are parallel; -1 if
+// there are fewer than two passages.
 func (x reading) topPair() (a, b int) {
 	a, b, best := -1, -1, -1.0
 	for i := range x.passages {
 		for j := range i {
-			if s := x.clash(i, j); s > best {
+			s := x.clash(i, j)
+			if x.parallel[i][j] {
+				s *= 2
+			}
+			if s > best {
 				a, b, best = j, i, s
 			}
 		}

@@ -58,8 +58,8 @@ func gelu(x []float32) []float32 {
 type heads struct {
 	hidden, reading int
 	tags            layer // a token's state -> 4 logits
-	passage         layer // a passage's first state -> answers, live
-	read            layer // first state, answer mean, condition mean -> a passage's reading
+	read            layer // mean, answer mean, condition mean -> a passage's reading
+	passage         layer // a reading -> answers, live
 	pair            mlp   // two readings -> conflict
 	gate1, gate2    mlp
 	signs1, signs2  layer // strongest logits of the other heads -> added to the gate's logit
@@ -98,9 +98,9 @@ func readHeads(data []byte, hidden int) (*heads, error) {
 		return l
 	}
 	h.tags = read("tags", hidden, tagCount, true)
-	h.passage = read("passage", hidden, 2, true)
 	h.read = read("read", 3*hidden, 0, true)
 	h.reading = h.read.out
+	h.passage = read("passage", h.reading, 2, true)
 	h.pair[0] = read("pair.0", 3*h.reading, 0, true)
 	h.pair[1] = read("pair.1", h.pair[0].out, 1, true)
 	h.gate1[0] = read("gate1.0", 4*hidden, 0, true)
@@ -144,9 +144,9 @@ func (h *heads) apply(states [][]float32) output {
 		most[i] = -1
 	}
 	for i, p := range passages {
-		l := h.passage.apply(p.first)
+		readings[i] = gelu(h.read.apply(concat(p.mean, p.weighted[tagAnswer], p.weighted[tagCondition])))
+		l := h.passage.apply(readings[i])
 		out.passage = append(out.passage, [2]float64{float64(l[0]), float64(l[1])})
-		readings[i] = gelu(h.read.apply(concat(p.first, p.weighted[tagAnswer], p.weighted[tagCondition])))
 		for k, v := range readings[i] {
 			mean[k] += v / float32(len(passages))
 			most[k] = max(most[k], v)

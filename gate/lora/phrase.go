@@ -24,7 +24,13 @@ func phrase(r gate.Request, x reading) (text string, options []conversation.Opti
 	if r.Stage == gate.Pre {
 		return openQuestion(r, x), nil
 	}
-	readings := x.readings(r)
+	if !x.askable() {
+		return "", nil
+	}
+	var readings []option
+	if x.choosable() {
+		readings = x.readings(r)
+	}
 	if len(readings) < 2 {
 		return openQuestion(r, x), nil
 	}
@@ -47,6 +53,24 @@ func phrase(r gate.Request, x reading) (text string, options []conversation.Opti
 		fmt.Fprintf(&b, "\n%d. %s", i+1, s)
 	}
 	return b.String(), options
+}
+
+// unclearAlone is the logit of gate 1 from which on a question is unclear in
+// itself, so that it can be asked about openly.
+const unclearAlone = 0
+
+// askable reports whether there is something to ask at gate 2 that a person
+// would understand: passages whose headings say the same of different things,
+// or a question that is unclear in itself.
+func (x reading) askable() bool {
+	return x.gate1 >= unclearAlone || x.choosable()
+}
+
+// choosable reports whether the passages that compete have headings by which a
+// user can choose.
+func (x reading) choosable() bool {
+	a, b := x.topPair()
+	return x.plain != nil || a >= 0 && x.parallel[a][b]
 }
 
 // openQuestion asks without options, naming the user's unclear words if they
@@ -129,7 +153,7 @@ func (x reading) competing() []int {
 	top := x.clash(a, b)
 	members := []int{a, b}
 	for k := range x.passages {
-		if k != a && k != b && max(x.clash(k, a), x.clash(k, b)) >= .6*top && x.passages[k].live >= .5*min(x.passages[a].live, x.passages[b].live) {
+		if k != a && k != b && x.parallel[k][a] == x.parallel[a][b] && max(x.clash(k, a), x.clash(k, b)) >= .6*top && x.passages[k].live >= .5*min(x.passages[a].live, x.passages[b].live) {
 			members = append(members, k)
 		}
 	}

@@ -143,6 +143,25 @@ func (d dialogue) parallel(a, b heading) bool {
 		common(onlyA, d.said) == 0 && common(onlyB, d.said) == 0
 }
 
+// parallels tells for each pair of passages whether their headings are
+// parallel and of one topic.
+func parallels(r gate.Request) [][]bool {
+	d := newDialogue(r)
+	headings := make([]heading, len(r.Passages))
+	for i, p := range r.Passages {
+		headings[i] = newHeading(p.Title)
+	}
+	out := make([][]bool, len(r.Passages))
+	for i := range out {
+		out[i] = make([]bool, len(r.Passages))
+		for j := range i {
+			out[i][j] = d.parallel(headings[i], headings[j]) && !topicsDiffer(r.Passages[i].Title, r.Passages[j].Title)
+			out[j][i] = out[i][j]
+		}
+	}
+	return out
+}
+
 // lastHeading is the heading that a passage stands under, without those above
 // it: those are shared by passages about quite other things.
 func lastHeading(title string) string {

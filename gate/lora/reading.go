@@ -16,6 +16,7 @@ type reading struct {
 	settled      []mark  // words of the dialogue that settle the case, surest first
 	passages     []passageReading
 	conflict     [][]float64 // probability that two passages are in conflict
+	parallel     [][]bool    // whether two headings say the same of different things, none of them named
 	plain        []int       // passages among which the question plainly does not choose
 }
 
@@ -74,6 +75,7 @@ func read(r gate.Request, talk []segment, pre output, post *output) reading {
 		}
 		out.passages = append(out.passages, pr)
 	}
+	out.parallel = parallels(r)
 	out.conflict = make([][]float64, len(post.pair))
 	for i, row := range post.pair {
 		out.conflict[i] = make([]float64, len(row))
