@@ -197,7 +197,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no weights", without("adapter_model.safetensors"), "adapter_model.safetensors"},
 		{"another base", edit("clarifier.json", model.Config().Fingerprint, "0123456789abcdef"), "trained on the base"},
 		{"a later version", edit("clarifier.json", `"version": 1`, `"version": 2`), "version 2"},
-		{"too many joint layers", edit("clarifier.json", `"joint_layers": 4`, `"joint_layers": 9`), "joint_layers"},
+		{"too many joint layers", edit("clarifier.json", `"joint_layers": 2`, `"joint_layers": 9`), "joint_layers"},
 		{"budgets over the base's", edit("clarifier.json", `"passage": 220`, `"passage": 2200`), "budgets"},
 		{"broken JSON", edit("clarifier.json", "{", "["), "clarifier.json"},
 		{"broken heads", edit("heads.safetensors", "gate1", "gate9"), "heads.safetensors"},
