@@ -311,7 +311,7 @@ func retrieve(ctx context.Context, r retrieval.Retriever, q retrieval.Query) ([]
 
 // nearShare is how similar to the question a passage must be, as a share of
 // the most similar one's cosine, to compete with it at gate 2.
-const nearShare = 0.7
+const nearShare = 0.6
 
 // near leaves out the passages that are beside the point: a retriever gives as
 // many as it is asked for, and gate 2 is to compare those that may answer.
@@ -497,6 +497,9 @@ func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Resu
 		return passages, nil, nil
 	}
 	d, err := t.gateDecision(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: t.near(passages)})
+	if d.Ask && t.folded != nil && len(d.Verdict.Options) == 0 {
+		d.Ask, d.Reason = false, gate.ReasonAnswered
+	}
 	if err == nil {
 		err = t.decided(d)
 	}

@@ -182,6 +182,8 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 	switch {
 	case r.Stage == gate.Pre && (aimed(r.Question) || !inEnglish(r.Question)):
 		v.Score = min(v.Score, certain)
+	case r.Stage == gate.Pre && c.garbled(r.Question):
+		v.Score = max(v.Score, hopeless)
 	case r.Stage == gate.Post && len(r.Passages) < 2: // nothing to choose between
 		v.Score = min(v.Score, certain)
 		return v, nil
@@ -193,6 +195,9 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 	}
 	for _, m := range x.unclear {
 		v.Unclear = append(v.Unclear, m.text)
+	}
+	if p := pronouns.FindString(r.Question); len(v.Unclear) == 0 && p != "" && len(r.History) == 0 {
+		v.Unclear = []string{p}
 	}
 	v.Clarification, v.Options = phrase(r, x)
 	return v, nil

@@ -142,6 +142,28 @@ func TestNameApart(t *testing.T) {
 	}
 }
 
+// TestBounds holds the cases that are settled by their form.
+func TestBounds(t *testing.T) {
+	c := embeddedClarifier(t)
+	for _, tc := range []struct {
+		question string
+		score    float64
+	}{
+		{"ERR-5172?", certain}, {"price of LW-4932 please", certain}, {"Was kostet der Versand?", certain},
+		{"保証はどのくらいですか", certain}, {"qwrt zzp?", hopeless}, {"xkcd bcdfg", hopeless},
+	} {
+		v, err := c.Clarify(t.Context(), gate.Request{Stage: gate.Pre, Question: tc.question})
+		if err != nil || tc.score == certain && v.Score > certain || tc.score == hopeless && v.Score < hopeless {
+			t.Errorf("%s: score %.2f (%v), want %.2f", tc.question, v.Score, err, tc.score)
+		}
+	}
+	for _, q := range []string{"ok", "why?", "the blue one", "any news on my order", "VPN?", "NASA html css"} {
+		if c.garbled(q) {
+			t.Errorf("%q is taken for garbled", q)
+		}
+	}
+}
+
 func TestWholeWords(t *testing.T) {
 	text := "Blocks 300 euros, then 1.5 % (café)."
 	for _, tc := range []struct {

@@ -48,7 +48,7 @@ func plain(r gate.Request) []int {
 		if len(asked) == 0 {
 			return false
 		}
-		if topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) && len(minus(asked, shared)) > 0 {
+		if topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) {
 			return false
 		}
 		// One word of the user's own is let pass where the headings are what the
@@ -144,18 +144,24 @@ func (d dialogue) parallel(a, b heading) bool {
 }
 
 // parallels tells for each pair of passages whether their headings are
-// parallel and of one topic.
+// parallel and of one topic, and that topic is what is asked about: both hold
+// most of the question's words, and no other heading has more of them.
 func parallels(r gate.Request) [][]bool {
 	d := newDialogue(r)
-	headings := make([]heading, len(r.Passages))
+	asked := minus(d.ask, idle)
+	headings, bodies := make([]heading, len(r.Passages)), make([]map[string]bool, len(r.Passages))
 	for i, p := range r.Passages {
 		headings[i] = newHeading(p.Title)
+		bodies[i] = union(headings[i].all, content(p.Text))
 	}
 	out := make([][]bool, len(r.Passages))
 	for i := range out {
 		out[i] = make([]bool, len(r.Passages))
 		for j := range i {
-			out[i][j] = d.parallel(headings[i], headings[j]) && !topicsDiffer(r.Passages[i].Title, r.Passages[j].Title)
+			stem := intersection(headings[i].last, headings[j].last)
+			out[i][j] = d.parallel(headings[i], headings[j]) && !topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) &&
+				2*common(asked, intersection(bodies[i], bodies[j])) > len(asked) &&
+				!d.betterElsewhere(stem, []int{i, j}, headings)
 			out[j][i] = out[i][j]
 		}
 	}
