@@ -58,16 +58,16 @@ type Reason string
 
 // The reasons of a decision.
 const (
-	ReasonClear       Reason = "clear"           // the score is below the threshold
-	ReasonUnclear     Reason = "unclear"         // the score reaches the threshold: ask
-	ReasonBudget      Reason = "budget spent"    // enough clarifications in a row
-	ReasonRepeat      Reason = "asked before"    // the same clarification was shown already
-	ReasonTimeLimit   Reason = "time limit"      // the clarifier took too long; proceeded
-	ReasonFailed      Reason = "failed"          // the clarifier failed; proceeded
-	ReasonNoClarifier Reason = "no clarifier"    // none is configured
-	ReasonAimed       Reason = "search aimed"    // the search found what the question is about
-	ReasonAnswered    Reason = "answered before" // the user has just said what is meant; only a choice could add to it
-	ReasonNoWords     Reason = "nothing to ask"  // the clarifier would ask but wrote no clarification
+	ReasonClear       Reason = "clear"             // the score is below the threshold
+	ReasonUnclear     Reason = "unclear"           // the score reaches the threshold: ask
+	ReasonBudget      Reason = "budget spent"      // enough clarifications in a row
+	ReasonRepeat      Reason = "asked before"      // the same clarification was shown already
+	ReasonTimeLimit   Reason = "time limit"        // the clarifier took too long; proceeded
+	ReasonFailed      Reason = "failed"            // the clarifier failed; proceeded
+	ReasonNoClarifier Reason = "no clarifier"      // none is configured
+	ReasonAimed       Reason = "search aimed"      // the search found what the question is about
+	ReasonNoChoice    Reason = "nothing to choose" // the question was settled just now, and only a choice could add to it
+	ReasonNoWords     Reason = "nothing to ask"    // the clarifier would ask but wrote no clarification
 )
 
 // Gate is a clarifier under a policy.

@@ -32,6 +32,7 @@ type turn struct {
 	pending  *conversation.Pending
 	cosine   map[string]float64 // of each retrieved passage, by id; 0 if not known
 	each     int                // passages at the front that must each be answered from
+	aimed    bool               // gate 1 would have asked, but the search was aimed
 	composed string             // the question with an option that was chosen earlier
 	trace    Trace
 }
@@ -264,7 +265,7 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 			case f := <-done:
 				done <- f
 				if f.err == nil && aimed(t.question, f.hits) {
-					d.Ask, d.Reason = false, gate.ReasonAimed
+					d.Ask, d.Reason, t.aimed = false, gate.ReasonAimed, true
 				}
 			case <-time.After(searchGrace):
 			}
@@ -497,8 +498,8 @@ func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Resu
 		return passages, nil, nil
 	}
 	d, err := t.gateDecision(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: t.near(passages)})
-	if d.Ask && t.folded != nil && len(d.Verdict.Options) == 0 {
-		d.Ask, d.Reason = false, gate.ReasonAnswered
+	if d.Ask && len(d.Verdict.Options) == 0 && (t.folded != nil || t.aimed) {
+		d.Ask, d.Reason = false, gate.ReasonNoChoice
 	}
 	if err == nil {
 		err = t.decided(d)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/askback/askback/gate"
 	"github.com/askback/askback/retrieval"
 )
 
@@ -16,6 +17,15 @@ const (
 // aimed reports whether a search for the question can be aimed by a code alone:
 // an error code or a part number is never too little to go by.
 func aimed(question string) bool { return len(retrieval.Identifiers(question)) > 0 }
+
+// signsOfUnclear reports whether anything speaks for a question being unclear
+// in itself: a pronoun, hardly a word of content, no question at all, or words
+// that the model marks. Without any gate 1 does not ask, whatever the score; on
+// the validation cases that costs no right question.
+func signsOfUnclear(r gate.Request, x reading) bool {
+	return pronouns.MatchString(r.Question) || len(content(r.Question)) <= 1 ||
+		!interrogative.MatchString(r.Question) || highest(x.unclear) > .5
+}
 
 // garbled reports whether no word of a question is one: each is short, and
 // has no vowel or falls into single letters.

@@ -182,15 +182,18 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 	switch {
 	case r.Stage == gate.Pre && (aimed(r.Question) || !inEnglish(r.Question)):
 		v.Score = min(v.Score, certain)
+	case r.Stage == gate.Post && !inEnglish(r.Question) && x.plain == nil:
+		v.Score = min(v.Score, certain)
 	case r.Stage == gate.Pre && c.garbled(r.Question):
 		v.Score = max(v.Score, hopeless)
 	case r.Stage == gate.Post && len(r.Passages) < 2: // nothing to choose between
 		v.Score = min(v.Score, certain)
 		return v, nil
-	case r.Stage == gate.Post:
+	}
+	if r.Stage == gate.Post {
 		v.RuledOut = ruledOut(r)
 	}
-	if x.plain = plain(r); x.plain != nil {
+	if x.plain != nil {
 		v.Score = max(v.Score, plainScore)
 	}
 	for _, m := range x.unclear {
@@ -219,8 +222,11 @@ func (c *Clarifier) Features(ctx context.Context, r gate.Request) ([]Feature, er
 	if err != nil {
 		return nil, err
 	}
-	x.plain = plain(r)
-	return append(features(r, x), Feature{askableName, boolean(r.Stage == gate.Pre || x.askable())}), nil
+	askable := x.askable()
+	if r.Stage == gate.Pre {
+		askable = signsOfUnclear(r, x)
+	}
+	return append(features(r, x), Feature{askableName, boolean(askable)}), nil
 }
 
 // askableName is the name of the last number that Features gives: whether there
@@ -242,7 +248,11 @@ func (c *Clarifier) read(ctx context.Context, r gate.Request) (reading, error) {
 	if err != nil {
 		return reading{}, err
 	}
-	return read(r, segments, pre, &post), nil
+	x := read(r, segments, pre, &post)
+	alone := gate.Request{Stage: gate.Pre, History: r.History, Question: r.Question}
+	x.unclearAlone = signsOfUnclear(alone, x) && c.score(alone, x) >= c.Threshold(gate.Pre)
+	x.plain = plain(r)
+	return x, nil
 }
 
 func (c *Clarifier) forward(ctx context.Context, segments []segment) (output, error) {

@@ -22,6 +22,9 @@ const (
 // missing. The options come from the passages in conflict and are tied to them.
 func phrase(r gate.Request, x reading) (text string, options []conversation.Option) {
 	if r.Stage == gate.Pre {
+		if !signsOfUnclear(r, x) {
+			return "", nil
+		}
 		return openQuestion(r, x), nil
 	}
 	if !x.askable() {
@@ -55,16 +58,10 @@ func phrase(r gate.Request, x reading) (text string, options []conversation.Opti
 	return b.String(), options
 }
 
-// unclearAlone is the logit of gate 1 from which on a question is unclear in
-// itself, so that it can be asked about openly.
-const unclearAlone = 0
-
 // askable reports whether there is something to ask at gate 2 that a person
 // would understand: passages whose headings say the same of different things,
 // or a question that is unclear in itself.
-func (x reading) askable() bool {
-	return x.gate1 >= unclearAlone || x.choosable()
-}
+func (x reading) askable() bool { return x.unclearAlone || x.choosable() }
 
 // choosable reports whether the passages that compete have headings by which a
 // user can choose.

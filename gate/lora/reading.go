@@ -17,6 +17,7 @@ type reading struct {
 	passages     []passageReading
 	conflict     [][]float64 // probability that two passages are in conflict
 	parallel     [][]bool    // whether two headings say the same of different things, none of them named
+	unclearAlone bool        // whether gate 1 would ask
 	plain        []int       // passages among which the question plainly does not choose
 }
 
