@@ -93,7 +93,8 @@ def main() -> None:
     if args.public:
         train, held = (data.public_sets(args.public, h) for h in (False, True))
         for name in data.GATE2_SETS:
-            for figures in run(train[name], {name: held[name][: evaluate.PUBLIC_CASES]}, "post").values():
+            judged = {name: held[name][: evaluate.PUBLIC_CASES]}
+            for figures in run(train[name], judged, "post").values():
                 for baseline, f in figures.items():
                     print(json.dumps({"gate": "post", "split": name, "baseline": baseline, **f}))
 
