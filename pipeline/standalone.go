@@ -16,24 +16,24 @@ import (
 // question that stands alone is given back as it is. No language model is
 // needed: an identifier, a name or a phrase takes the place of its like in the
 // question before; otherwise the earlier question is named beside the new one.
-func standalone(turns []conversation.Turn, question string) (understood string, queries []string) {
+func standalone(turns []conversation.Turn, question string) (understood string, queries []string, resolved bool) {
 	before := lastQuestion(turns)
 	if before == "" {
-		return question, []string{question}
+		return question, []string{question}, false
 	}
 	if merged, ok := substituteIdentifier(before, question); ok {
-		return merged, []string{merged}
+		return merged, []string{merged}, true
 	}
 	if !leansOnDialogue(question) {
-		return question, []string{question}
+		return question, []string{question}, false
 	}
 	for _, substitute := range []func(before, rest string) (string, bool){substitutePhrase, substituteName} {
 		if merged, ok := substitute(before, ellipsis(question)); ok {
-			return merged, []string{merged, question}
+			return merged, []string{merged, question}, true
 		}
 	}
 	understood = strings.TrimRight(question, " ") + " (following: " + before + ")"
-	return understood, []string{before + " " + question, question}
+	return understood, []string{before + " " + question, question}, false
 }
 
 // ellipsis is what an elliptical follow-up is about: "and for contractors?" is

@@ -34,7 +34,7 @@ func TestStandalone(t *testing.T) {
 		if tc.before != "" {
 			turns = []conversation.Turn{{Question: tc.before, Text: tc.before, Kind: conversation.KindAnswer}}
 		}
-		got, queries := standalone(turns, tc.question)
+		got, queries, _ := standalone(turns, tc.question)
 		if got != tc.understood {
 			t.Errorf("%q after %q: understood as %q, want %q", tc.question, tc.before, got, tc.understood)
 		}

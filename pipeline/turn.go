@@ -87,7 +87,10 @@ func (t *turn) answer() (Result, error) {
 	if done, err := t.understand(); done != nil || err != nil {
 		return done, err
 	}
-	understood, queries := standalone(t.conv.Turns, t.question)
+	understood, queries, resolved := standalone(t.conv.Turns, t.question)
+	if resolved { // the dialogue has settled it: the gates read it whole
+		t.question = understood
+	}
 	t.trace.Queries = queries
 	if err := t.emit(Understood{understood}); err != nil {
 		return nil, err
@@ -310,6 +313,10 @@ func retrieve(ctx context.Context, r retrieval.Retriever, q retrieval.Query) ([]
 	return hits, err
 }
 
+// farCosine is the similarity below which a passage has nothing to do with the
+// question.
+const farCosine = 0.25
+
 // nearShare is how similar to the question a passage must be, as a share of
 // the most similar one's cosine, to compete with it at gate 2.
 const nearShare = 0.6
@@ -318,14 +325,28 @@ const nearShare = 0.6
 // many as it is asked for, and gate 2 is to compare those that may answer.
 // Without similarities all stay.
 func (t *turn) near(passages []retrieval.Passage) []retrieval.Passage {
-	best := 0.0
-	for _, p := range passages {
-		best = max(best, t.cosine[p.ID])
+	return t.within(passages, max(nearShare*t.bestCosine(), farCosine))
+}
+
+// within leaves out the passages whose similarity is known and below least.
+func (t *turn) within(passages []retrieval.Passage, least float64) []retrieval.Passage {
+	if t.bestCosine() == 0 {
+		return passages
 	}
 	return slices.DeleteFunc(slices.Clone(passages), func(p retrieval.Passage) bool {
 		cosine, known := t.cosine[p.ID]
-		return known && cosine < nearShare*best
+		return known && cosine < least
 	})
+}
+
+// bestCosine is that of the passage most similar to the question, 0 if the
+// retriever does not tell it.
+func (t *turn) bestCosine() float64 {
+	best := 0.0
+	for _, c := range t.cosine {
+		best = max(best, c)
+	}
+	return best
 }
 
 // gateDecision runs one gate.
@@ -388,8 +409,18 @@ func (t *turn) choose(passages []retrieval.Passage) []retrieval.Passage {
 	if len(chosen) == 0 && t.folded.Assume && len(t.pending.Options) > 0 {
 		chosen = t.pending.Options[:1]
 	}
-	return t.keepTo(passages, t.pending.Options, chosen, t.folded.Excluded)
+	passages = t.keepTo(passages, t.pending.Options, chosen, t.folded.Excluded)
+	if len(t.folded.Excluded) > 0 && len(chosen) == 0 {
+		// None of the readings that fitted best is meant: what is left answers only
+		// if it fits about as well.
+		passages = t.within(passages, besideShare*t.bestCosine())
+	}
+	return passages
 }
+
+// besideShare is how similar to the question a passage must be, as a share of
+// the most similar one's cosine, to answer when the best ones are ruled out.
+const besideShare = 0.8
 
 // carryOver keeps to what the user chose earlier in the conversation: of
 // passages whose headings name an option that was not chosen then, those are
@@ -494,10 +525,11 @@ func (t *turn) fetch(ids map[string]bool) []retrieval.Passage {
 // postGate runs gate 2 where it is still open: there is a choice to be made
 // between passages and the user has not made it or waived it.
 func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Result, error) {
-	if len(passages) == 0 || t.folded != nil && (t.folded.Assume || len(t.folded.Chosen) > 0 && t.pending.Gate == string(gate.Post)) {
+	near := t.near(passages)
+	if len(near) < 2 || t.folded != nil && (t.folded.Assume || len(t.folded.Chosen) > 0 && t.pending.Gate == string(gate.Post)) {
 		return passages, nil, nil
 	}
-	d, err := t.gateDecision(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: t.near(passages)})
+	d, err := t.gateDecision(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: near})
 	if d.Ask && len(d.Verdict.Options) == 0 && (t.folded != nil || t.aimed) {
 		d.Ask, d.Reason = false, gate.ReasonNoChoice
 	}
