@@ -13,6 +13,7 @@ import (
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
+	"github.com/askback/askback/generation"
 	"github.com/askback/askback/pipeline"
 )
 
@@ -50,14 +51,27 @@ func printResult(w io.Writer, s style, r pipeline.Result, streamed bool) {
 			fmt.Fprint(w, r.Text)
 		}
 		fmt.Fprintln(w)
-		for _, c := range r.Citations {
-			fmt.Fprintln(w, s.dim(fmt.Sprintf("  [%d] %s (%s)", c.N, c.Title, c.Source)))
-		}
+		printCitations(w, s, r.Citations)
 	case *pipeline.Clarification:
 		fmt.Fprintln(w, s.ask("? ")+s.bold(r.Text))
 		printOptions(w, s, r)
 	case *pipeline.NoAnswer:
 		fmt.Fprintln(w, r.Text)
+	}
+}
+
+// printCitations lists the sources, each once with the numbers that cite it.
+func printCitations(w io.Writer, s style, citations []generation.Citation) {
+	numbers, order := map[string]string{}, []string{}
+	for _, c := range citations {
+		source := fmt.Sprintf("%s (%s)", c.Title, c.Source)
+		if numbers[source] == "" {
+			order = append(order, source)
+		}
+		numbers[source] += fmt.Sprintf("[%d] ", c.N)
+	}
+	for _, source := range order {
+		fmt.Fprintln(w, s.dim("  "+numbers[source]+source))
 	}
 }
 

@@ -76,8 +76,8 @@ func openQuestion(r gate.Request, x reading) string {
 	if len(x.unclear) > 0 && x.unclear[0].high >= .5 {
 		u := shorten(clean(x.unclear[0].text), 6)
 		if u != "" && len(strings.Fields(u)) < len(strings.Fields(r.Question)) {
-			if pronouns.MatchString(u) {
-				return fmt.Sprintf("I'm not sure what “%s” refers to. What is it about?", u)
+			if p := pronouns.FindString(u); p != "" {
+				return fmt.Sprintf("I'm not sure what “%s” refers to. What is it about?", p)
 			}
 			return fmt.Sprintf("Could you say more precisely what you mean by “%s”?", u)
 		}
