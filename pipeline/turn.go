@@ -261,7 +261,7 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 	wait := func() found { return <-done }
 	if t.folded == nil { // a reply has made the question clear enough to search for
 		d, err := t.gateDecision(gate.Request{Stage: gate.Pre, History: t.history, Question: t.question})
-		if err == nil && d.Ask {
+		if err == nil && d.Ask && d.Score < sureScore {
 			// The search runs already: if it soon comes back with what the question is
 			// about, it could be aimed, and gate 1 has nothing to ask.
 			select {
@@ -365,34 +365,47 @@ func (t *turn) decided(d gate.Decision) error {
 }
 
 const (
+	// sureScore is the score from which on gate 1 asks whatever the search finds.
+	sureScore = 0.9
 	// searchGrace is how long gate 1, when it would ask, waits for the search.
-	searchGrace = 200 * time.Millisecond
+	searchGrace = 2 * time.Second
 	// aimedCosine is the similarity from which on a passage that shares a word with
 	// the question counts as what it is about. Bare pronouns and fragments stay
 	// below it over any sources.
 	aimedCosine = 0.4
 )
 
-// aimed reports whether the search found what the question is about.
+// aimed reports whether the search found what the question is about: a passage
+// that is similar and shares a word with it, or, where the retriever does not
+// tell similarities, a heading that holds all of its words, two at least.
 func aimed(question string, hits []retrieval.Hit) bool {
-	for _, h := range hits {
-		if h.Cosine < aimedCosine {
-			continue
-		}
-		passage := strings.ToLower(h.Title + " " + h.Text)
-		for _, w := range wordsOf(question) {
-			if len(w) >= 4 && !aimless[w] && strings.Contains(passage, w) {
-				return true
-			}
+	var words []string
+	for _, w := range wordsOf(question) {
+		if len(w) >= 3 && !aimless[w] {
+			words = append(words, w)
 		}
 	}
-	return false
+	holds := func(text string) (n int) {
+		text = strings.ToLower(text)
+		for _, w := range words {
+			if strings.Contains(text, w) {
+				n++
+			}
+		}
+		return n
+	}
+	return slices.ContainsFunc(hits, func(h retrieval.Hit) bool {
+		if h.Cosine == 0 {
+			return len(words) >= 2 && holds(h.Title) == len(words)
+		}
+		return h.Cosine >= aimedCosine && holds(h.Title+" "+h.Text) > 0
+	})
 }
 
 // aimless are words that stand in any question.
 var aimless = func() map[string]bool {
 	m := map[string]bool{}
-	for w := range strings.FieldsSeq("what when where which whom whose does long take much many this that these those there have about with from your they them then tell here will would could should also know want need please just like more some other another same thing things") {
+	for w := range strings.FieldsSeq("the and for are was how why who can may our its his her out get got any all but not too now you yes one two him she had did does use say see way what when where which whom whose does long take much many this that these those there have about with from your they them then tell here will would could should also know want need please just like more some other another same thing things") {
 		m[w] = true
 	}
 	return m

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/askback/askback/cmd/askback/sample"
 	"github.com/askback/askback/conversation"
@@ -34,10 +35,11 @@ type sourceFlags struct {
 
 // gateFlags choose the clarifier and when it asks.
 type gateFlags struct {
-	Adapter       string  `help:"Folder of a fine-tuned adapter to use instead of the embedded one." type:"path" placeholder:"DIR"`
-	PreThreshold  float64 `help:"Score, 0 to 1, from which gate 1 asks. Default: calibrated." placeholder:"SCORE"`
-	PostThreshold float64 `help:"Score, 0 to 1, from which gate 2 asks. Default: calibrated." placeholder:"SCORE"`
-	MaxAsks       int     `help:"Clarifications in a row, both gates together." default:"2"`
+	Adapter       string        `help:"Folder of a fine-tuned adapter to use instead of the embedded one." type:"path" placeholder:"DIR"`
+	PreThreshold  float64       `help:"Score, 0 to 1, from which gate 1 asks. Default: calibrated." placeholder:"SCORE"`
+	PostThreshold float64       `help:"Score, 0 to 1, from which gate 2 asks. Default: calibrated." placeholder:"SCORE"`
+	MaxAsks       int           `help:"Clarifications in a row, both gates together." default:"2"`
+	GateTimeout   time.Duration `help:"Time for each gate; after it the turn goes on without asking." default:"5s"`
 }
 
 // conversationFlags choose where the conversation is kept.
@@ -54,7 +56,7 @@ func newConversationID() string {
 
 // policy is the gates' policy as the flags say.
 func (f gateFlags) policy() gate.Policy {
-	p := gate.Policy{PreThreshold: f.PreThreshold, PostThreshold: f.PostThreshold, MaxInARow: f.MaxAsks}
+	p := gate.Policy{PreThreshold: f.PreThreshold, PostThreshold: f.PostThreshold, MaxInARow: f.MaxAsks, TimeLimit: f.GateTimeout}
 	if f.MaxAsks == 0 {
 		p.MaxInARow = -1
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/tools/txtar"
 
@@ -63,7 +64,7 @@ func replay(t *testing.T, archive *txtar.Archive) {
 			write(t, filepath.Join(sources.Docs, unescape(name)), []byte(unescape(string(f.Data))))
 		}
 	}
-	a, err := openAssistant(t.Context(), io.Discard, sources, gateFlags{MaxAsks: 2}, conversationFlags{})
+	a, err := openAssistant(t.Context(), io.Discard, sources, gateFlags{MaxAsks: 2, GateTimeout: time.Minute}, conversationFlags{})
 	if err != nil {
 		t.Fatal(err)
 	}
