@@ -1,0 +1,170 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/retrieval"
+)
+
+// farCosine is the similarity below which a passage has nothing to do with the
+// question.
+const farCosine = 0.25
+
+// nearShare is how similar to the question a passage must be, as a share of
+// the most similar one's cosine, to compete with it at gate 2.
+const nearShare = 0.6
+
+// near leaves out the passages that are beside the point: a retriever gives as
+// many as it is asked for, and gate 2 is to compare those that may answer.
+// Without similarities all stay.
+func (t *turn) near(passages []retrieval.Passage) []retrieval.Passage {
+	return t.within(passages, max(nearShare*t.bestCosine(), farCosine))
+}
+
+// within leaves out the passages whose similarity is known and below least.
+func (t *turn) within(passages []retrieval.Passage, least float64) []retrieval.Passage {
+	if t.bestCosine() == 0 {
+		return passages
+	}
+	return slices.DeleteFunc(slices.Clone(passages), func(p retrieval.Passage) bool {
+		cosine, known := t.cosine[p.ID]
+		return known && cosine < least
+	})
+}
+
+// bestCosine is that of the passage most similar to the question, 0 if the
+// retriever does not tell it.
+func (t *turn) bestCosine() float64 {
+	best := 0.0
+	for _, c := range t.cosine {
+		best = max(best, c)
+	}
+	return best
+}
+
+// choose keeps to the reading that the user chose: the passages of the options
+// that were not chosen, or were ruled out, are left aside, and those of the
+// chosen ones come first.
+func (t *turn) choose(passages []retrieval.Passage) []retrieval.Passage {
+	if t.folded == nil {
+		return passages
+	}
+	chosen := t.folded.Chosen
+	if len(chosen) == 0 && t.folded.Assume && len(t.pending.Options) > 0 {
+		chosen = t.pending.Options[:1]
+	}
+	passages = t.keepTo(passages, t.pending.Options, chosen, t.folded.Excluded)
+	if len(t.folded.Excluded) > 0 && len(chosen) == 0 {
+		// None of the readings that fitted best is meant: what is left answers only
+		// if it fits about as well.
+		passages = t.within(passages, besideShare*t.bestCosine())
+	}
+	return passages
+}
+
+// besideShare is how similar to the question a passage must be, as a share of
+// the most similar one's cosine, to answer when the best ones are ruled out.
+const besideShare = 0.8
+
+// carryOver keeps to what the user chose earlier in the conversation: of
+// passages whose headings name an option that was not chosen then, those are
+// left aside that have a counterpart for the chosen one, unless the question
+// names the other now.
+func (t *turn) carryOver(passages []retrieval.Passage) []retrieval.Passage {
+	names := func(text, option string) bool {
+		return strings.Contains(" "+strings.Join(wordsOf(text), " ")+" ", " "+strings.Join(wordsOf(option), " ")+" ")
+	}
+	for _, asked := range t.conv.Asked {
+		for _, chosen := range asked.Chosen {
+			if !slices.ContainsFunc(passages, func(p retrieval.Passage) bool { return names(p.Title, chosen) }) {
+				continue
+			}
+			passages = slices.DeleteFunc(slices.Clone(passages), func(p retrieval.Passage) bool {
+				return !names(p.Title, chosen) && slices.ContainsFunc(asked.Options, func(o conversation.Option) bool {
+					return !slices.Contains(asked.Chosen, o.Text) && names(p.Title, o.Text) && !names(t.question, o.Text)
+				})
+			})
+		}
+	}
+	return passages
+}
+
+func wordsOf(text string) []string { return word.FindAllString(strings.ToLower(text), -1) }
+
+// keepTo puts the passages of the chosen options first and leaves out those of
+// the options that were not chosen or are excluded.
+func (t *turn) keepTo(passages []retrieval.Passage, options, chosen, excluded []conversation.Option) []retrieval.Passage {
+	want, drop := map[string]bool{}, map[string]bool{}
+	for _, o := range chosen {
+		for _, id := range o.Passages {
+			want[id] = true
+		}
+	}
+	if len(want) > 0 {
+		excluded = append(slices.Clone(excluded), options...)
+	}
+	for _, o := range excluded {
+		for _, id := range o.Passages {
+			drop[id] = !want[id]
+		}
+	}
+	if len(want)+len(drop) == 0 {
+		return passages
+	}
+	var first, rest []retrieval.Passage
+	for _, p := range passages {
+		switch {
+		case want[p.ID]:
+			first = append(first, p)
+			delete(want, p.ID)
+		case !drop[p.ID]:
+			rest = append(rest, p)
+		}
+	}
+	first = append(first, t.fetch(want)...)
+	if len(chosen) > 1 {
+		first = t.onePerOption(first, chosen)
+	}
+	return append(first, rest...)
+}
+
+// onePerOption moves one passage of each chosen option to the front, in the
+// options' order, so that each is answered.
+func (t *turn) onePerOption(passages []retrieval.Passage, chosen []conversation.Option) []retrieval.Passage {
+	var front []retrieval.Passage
+	for _, o := range chosen {
+		i := slices.IndexFunc(passages, func(p retrieval.Passage) bool { return slices.Contains(o.Passages, p.ID) })
+		if i >= 0 {
+			front = append(front, passages[i])
+			passages = slices.Delete(slices.Clone(passages), i, i+1)
+		}
+	}
+	t.each = len(front)
+	return append(front, passages...)
+}
+
+// getter is a retriever that also gives passages by id.
+type getter interface {
+	Get(ctx context.Context, ids ...string) ([]retrieval.Passage, error)
+}
+
+// fetch gets the chosen passages that the folded question did not retrieve.
+func (t *turn) fetch(ids map[string]bool) []retrieval.Passage {
+	g, ok := t.p.parts.Retriever.(getter)
+	if !ok || len(ids) == 0 {
+		return nil
+	}
+	var want []string
+	for id := range ids {
+		want = append(want, id)
+	}
+	slices.Sort(want)
+	ps, err := g.Get(t.ctx, want...)
+	if err != nil {
+		t.note("the chosen passages could not be fetched: %v", err)
+	}
+	return ps
+}

@@ -1,0 +1,138 @@
+package pipeline
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/gate"
+)
+
+// understand settles what the question is: it folds a reply into the pending
+// question and answers small talk. A result ends the turn.
+func (t *turn) understand() (Result, error) {
+	p := t.conv.Pending
+	t.since = len(t.conv.Turns) + 1
+	t.budget = gate.Budget{Asked: t.conv.Asked}
+	if p == nil {
+		if t.message.Choice != "" {
+			return nil, ErrNoPending
+		}
+		if reply, ok := conversation.Smalltalk(t.text); ok {
+			return t.say(t.text, reply), nil
+		}
+		t.question, t.history = t.text, settledHistory(t.conv.Turns)
+		return nil, t.theOther()
+	}
+	t.pending, t.budget.InARow = p, p.Asked
+	var f conversation.Folded
+	err := t.timed("fold", func() (err error) {
+		if t.message.Choice != "" {
+			f, err = conversation.FoldChoice(*p, t.message.Choice)
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrNoOption, err)
+			}
+			if t.text == "" {
+				t.text = f.Chosen[0].Text
+			}
+			return nil
+		}
+		f, err = conversation.Fold(t.ctx, *p, t.text, t.p.parts.Matcher)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.trace.Reply = &ReplyTrace{Pending: p.ID, Original: p.Question, Kind: f.Kind, Rule: f.Rule, Chosen: f.Chosen}
+	switch f.Kind {
+	case conversation.ReplyExplain, conversation.ReplyUnclear:
+		return t.repeat(f), nil
+	case conversation.ReplyCancel:
+		t.settle(f)
+		return t.say(t.text, f.Say), nil
+	case conversation.ReplyNewQuestion:
+		t.settle(f)
+		if reply, ok := conversation.Smalltalk(t.text); ok {
+			return t.say(t.text, reply), nil
+		}
+		t.question, t.history = t.text, settledHistory(t.conv.Turns)
+		return nil, nil
+	}
+	t.settle(f)
+	t.folded, t.question, t.since = &f, f.Question, p.Since
+	t.history = settledHistory(t.conv.Turns[:max(0, min(p.Since-1, len(t.conv.Turns)))])
+	return nil, nil
+}
+
+var otherOne = regexp.MustCompile(`(?i)^\s*(and |or |what about |how about )?the other( one)?\W*$`)
+
+// theOther resolves "and the other one?" after a choice between two options:
+// the question is the same, with the other option.
+func (t *turn) theOther() error {
+	n := len(t.conv.Asked)
+	if n == 0 || !otherOne.MatchString(t.text) {
+		return nil
+	}
+	asked := t.conv.Asked[n-1]
+	if len(asked.Options) != 2 || len(asked.Chosen) != 1 {
+		return nil
+	}
+	other := asked.Options[0]
+	if other.Text == asked.Chosen[0] {
+		other = asked.Options[1]
+	}
+	f, err := conversation.FoldChoice(asked, other.ID)
+	if err != nil {
+		return err
+	}
+	t.folded, t.pending, t.question = &f, &asked, f.Question
+	t.trace.Reply = &ReplyTrace{Pending: asked.ID, Original: asked.Question, Kind: f.Kind, Rule: "the other one", Chosen: f.Chosen}
+	return nil
+}
+
+// settle ends the pending clarification and keeps what the user chose, so that
+// it is not asked again.
+func (t *turn) settle(f conversation.Folded) {
+	for _, o := range f.Chosen {
+		for i := range t.conv.Asked {
+			if t.conv.Asked[i].ID == t.conv.Pending.ID {
+				t.conv.Asked[i].Chosen = append(t.conv.Asked[i].Chosen, o.Text)
+			}
+		}
+	}
+	t.conv.Pending = nil
+}
+
+// repeat shows the pending clarification again with a word of explanation. An
+// explanation costs nothing; asking which of two was meant costs one ask.
+func (t *turn) repeat(f conversation.Folded) Result {
+	p := *t.conv.Pending
+	if f.Kind == conversation.ReplyUnclear {
+		p.Asked++
+	}
+	t.conv.Pending = &p
+	return &Clarification{
+		Turn: Turn{Text: f.Say, Question: p.Question}, ID: p.ID, Gate: gate.Stage(p.Gate), Options: p.Options,
+	}
+}
+
+// say is an answer that needs no sources: small talk, an acknowledgement.
+func (t *turn) say(question, text string) Result {
+	return &Answer{Turn: Turn{Text: text, Question: question}}
+}
+
+// settledHistory is the dialogue as the gates read it: what was asked, as
+// understood, and what was answered. The back and forth of a clarification is
+// left out, since its outcome stands in the question as understood.
+func settledHistory(turns []conversation.Turn) []conversation.Message {
+	var m []conversation.Message
+	for i, turn := range turns {
+		if turn.Kind == conversation.KindClarification && i+1 < len(turns) {
+			continue
+		}
+		m = append(m,
+			conversation.Message{Role: conversation.User, Text: turn.Question},
+			conversation.Message{Role: conversation.Assistant, Text: turn.Reply})
+	}
+	return m
+}
