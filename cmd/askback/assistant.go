@@ -168,9 +168,12 @@ func (a *assistant) openSample(ctx context.Context, embedder *minilm.Embedder) (
 	a.sources = fmt.Sprintf("the sample knowledge base: %s (%s, %s); --docs DIR for your own",
 		sample.About, counted(len(report.Added), "document"), counted(a.index.Len(), "passage"))
 	questions, err := sample.Questions()
-	for _, q := range questions {
-		if q.Try {
-			a.try = append(a.try, suggestion{q.Question, q.Shows()})
+	// What gate 1 asks about comes first: with a dialogue before it, it may be clear.
+	for _, first := range []bool{true, false} {
+		for _, q := range questions {
+			if q.Try && first == (q.Gate == string(gate.Pre)) {
+				a.try = append(a.try, suggestion{q.Question, q.Shows()})
+			}
 		}
 	}
 	return err
