@@ -15,6 +15,7 @@ func opts(texts ...string) []Option {
 
 func TestFoldRules(t *testing.T) {
 	deposit := Pending{Question: "What is the deposit?", Text: "Is it for a compact car or a van?", Options: opts("compact cars", "vans"), Gate: "post"}
+	bikes := Pending{Question: "What is the deposit?", Text: "City 2 or Cargo 2?", Options: opts("City 2", "Cargo 2"), Gate: "post"}
 	three := Pending{Question: "which plan has calls included", Text: "Which plan are you on: Basic, Plus or Pro?", Options: opts("Basic", "Plus", "Pro")}
 	refund := Pending{Question: "how long does it take?", Text: "What do you mean: the refund or the delivery?", Gate: "pre", Unclear: []string{"it"}}
 	member := Pending{Question: "is the deposit kept?", Text: "Are you a member of an alpine club?", Options: opts("member of an alpine club", "not a member")}
@@ -32,6 +33,9 @@ func TestFoldRules(t *testing.T) {
 		{deposit, "b", ReplyChoice, "What is the deposit for vans?"},
 		{deposit, "B)", ReplyChoice, "What is the deposit for vans?"},
 		{deposit, "#2", ReplyChoice, "What is the deposit for vans?"},
+		{bikes, "2", ReplyChoice, "What is the deposit for Cargo 2?"},
+		{bikes, "2 please", ReplyChoice, "What is the deposit for Cargo 2?"},
+		{bikes, "5", ReplyUnclear, "What is the deposit?"},
 		{deposit, "just answer please", ReplyJustAnswer, "What is the deposit?"},
 		{deposit, "compact, no wait, the van", ReplyChoice, "What is the deposit for vans?"},
 		{deposit, "both please", ReplyAll, "What is the deposit for compact cars and vans?"},

@@ -399,7 +399,7 @@ func (f *folder) byPlace(p part) (reading, bool) {
 	n := len(f.opts)
 	if !p.marked && n > 0 { // a number that is an option's own is text: "10 days"
 		for i, w := range ws {
-			if isNumber(w) && f.hasNumber(w) && (i == 0 || !numberWords[ws[i-1]]) {
+			if isNumber(w) && f.hasNumber(w) && !f.allHaveNumber(w) && (i == 0 || !numberWords[ws[i-1]]) {
 				return reading{}, false
 			}
 		}
@@ -417,8 +417,8 @@ func (f *folder) byPlace(p part) (reading, bool) {
 	}
 	switch {
 	case len(in) == 0:
-		if len(ws) == 1 && isPlace(ws[0]) && !p.marked {
-			return reading{}, false // "12" to three options: a detail
+		if len(ws) == 1 && isPlace(ws[0]) && !p.marked && len(ws[0]) > 1 {
+			return reading{}, false // "12" to three options: a detail; "4": none of them
 		}
 		return reading{act: actSelect, rule: "ordinal"}, true
 	case s.or && len(in) > 1:
@@ -429,14 +429,17 @@ func (f *folder) byPlace(p part) (reading, bool) {
 
 // hasNumber says whether an option's text holds that number.
 func (f *folder) hasNumber(w string) bool {
-	for _, o := range f.opts {
-		for _, x := range strings.Fields(o.key) {
-			if isNumber(x) && likeness(w, x) > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.opts, func(o optionWords) bool { return o.hasNumber(w) })
+}
+
+// allHaveNumber tells of a number that stands in every option and so tells none
+// apart: "2" to "City 2 or Cargo 2" is the second.
+func (f *folder) allHaveNumber(w string) bool {
+	return !slices.ContainsFunc(f.opts, func(o optionWords) bool { return !o.hasNumber(w) })
+}
+
+func (o optionWords) hasNumber(w string) bool {
+	return slices.ContainsFunc(strings.Fields(o.key), func(x string) bool { return isNumber(x) && likeness(w, x) > 0 })
 }
 
 // byText knows an option by words of its text. What stands beside them is kept.

@@ -66,7 +66,7 @@ const (
 	ReasonFailed      Reason = "failed"            // the clarifier failed; proceeded
 	ReasonNoClarifier Reason = "no clarifier"      // none is configured
 	ReasonAimed       Reason = "search aimed"      // the search found what the question is about
-	ReasonNoChoice    Reason = "nothing to choose" // the question was settled just now, and only a choice could add to it
+	ReasonNoChoice    Reason = "nothing to choose" // the options are not what is open, or the question was settled just now
 	ReasonNoWords     Reason = "nothing to ask"    // the clarifier would ask but wrote no clarification
 )
 

@@ -71,6 +71,8 @@ var commands = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(?:note|message|instructions?|attention)\b[^.!?\n]{0,15}\b(?:assistant|ai|llm|chatbot|language model|bot)s?\b\s*[:,]|\bif you are (?:an? )?(?:ai|assistant|llm|chatbot|language model|bot)\b`),
 	regexp.MustCompile(`(?i)(?:^|[.;:,>]\s*|\b(?:and|then|instead|must|should|please|to|now|only)\s+)(?:ask|tell|request|instruct|prompt|get|urge|convince)\s+(?:(?:the|every|each|all|any)\s+)?(?:(?:user|customer|visitor|reader|human|client)s?|them|him|her|(?:for\s+)?(?:their|his|the user's))\b[^.!?\n]{0,40}` + secrets),
 	regexp.MustCompile(`(?i)^\W{0,4}(?:ask|request)\s+for\s+(?:(?:a|the|your)\s+)?` + secrets),
+	regexp.MustCompile(`(?i)\b(?:tell|give|send|type|enter|say|share)\b[^.!?\n]{0,40}\b(?:assistant|chat ?bot|bot|chat)\b[^.!?\n]{0,60}` + secrets + `|` + secrets + `[^.!?\n]{0,40}\b(?:in|into|to) (?:the|this) (?:chat|assistant|bot)\b`),
+	regexp.MustCompile(`(?i)\btell (?:every|any)(?:body|one)\b[^.!?\n]{0,100}` + secrets),
 	regexp.MustCompile(`(?i)\b(?:reveal|print|repeat|output|show|leak|disclose)\b[^.!?\n]{0,20}\b(?:system prompt|your (?:prompt|instructions|hidden|initial|rules))\b`),
 	regexp.MustCompile(`(?i)\b(?:send|post|forward|upload|exfiltrate)\b[^.!?\n]{0,30}\b(?:this|the|whole|entire|chat|user'?s?) (?:conversation|chat history|dialogue|messages?|data)\b[^.!?\n]{0,20}\b(?:to|at)\s+https?://`),
 	regexp.MustCompile(`(?i)^\W{0,4}(?:respond|reply|answer)\s+(?:(?:only|exactly)\s+(?:with|in|by)\b|with\s+(?:exactly|only|the (?:word|phrase|following))\b|(?:to\s+)?(?:every|all)\s+(?:questions?|messages?)\s+(?:with|in|by)\b)`),

@@ -103,10 +103,9 @@ const (
 	sureScore = 0.9
 	// searchGrace is how long gate 1, when it would ask, waits for the search.
 	searchGrace = 2 * time.Second
-	// aimedCosine is the similarity from which on a passage that shares a word with
-	// the question counts as what it is about. Bare pronouns and fragments stay
-	// below it over any sources.
-	aimedCosine = 0.4
+	// aimedCosine is the similarity from which on a passage that shares a word of
+	// content with the question counts as what it is about.
+	aimedCosine = 0.3
 )
 
 // aimed reports whether the search found what the question is about: a passage
@@ -153,7 +152,7 @@ func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Resu
 		return passages, nil, nil
 	}
 	d, err := t.gateDecision(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: near})
-	if d.Ask && len(d.Verdict.Options) == 0 && (t.folded != nil || t.aimed) {
+	if d.Ask && len(d.Verdict.Options) == 0 && (t.folded != nil || t.aimed) || d.Ask && t.overtaken(near, d.Verdict.Options) {
 		d.Ask, d.Reason = false, gate.ReasonNoChoice
 	}
 	if err == nil {

@@ -168,3 +168,21 @@ func (t *turn) fetch(ids map[string]bool) []retrieval.Passage {
 	}
 	return ps
 }
+
+// overtaken reports whether a passage that none of the options rests on is
+// more similar to the question than one of the options: then the choice is not
+// between these.
+func (t *turn) overtaken(passages []retrieval.Passage, options []conversation.Option) bool {
+	least, optional := 2.0, map[string]bool{}
+	for _, o := range options {
+		best := 0.0
+		for _, id := range o.Passages {
+			optional[id] = true
+			best = max(best, t.cosine[id])
+		}
+		least = min(least, best)
+	}
+	return slices.ContainsFunc(passages, func(p retrieval.Passage) bool {
+		return !optional[p.ID] && t.cosine[p.ID] > least
+	})
+}

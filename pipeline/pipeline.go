@@ -40,7 +40,7 @@ var (
 	// ErrTooLong says that a message is longer than Parts.MaxText.
 	ErrTooLong = errors.New("the message is too long")
 	// ErrNoPending says that a choice was sent where no clarification waits.
-	ErrNoPending = errors.New("no clarification waits for a reply here; it was settled already; write the question instead")
+	ErrNoPending = errors.New("no clarification waits for a reply here, or it was settled already; write the question instead")
 	// ErrNoOption says that a choice names no option of the pending clarification.
 	ErrNoOption = errors.New("the choice is none of the options")
 )

@@ -63,12 +63,18 @@ func (f gateFlags) policy() gate.Policy {
 	return p
 }
 
+// maxThreshold is above every score; more than it is a slip, such as 70 for .70.
+const maxThreshold = 2
+
 // clarifier loads the clarifier with the adapter that the flags name.
 func (f gateFlags) clarifier() (*lora.Clarifier, error) {
 	for name, v := range map[string]float64{"--pre-threshold": f.PreThreshold, "--post-threshold": f.PostThreshold} {
-		if v < 0 {
-			return nil, usagef("%s is %v; a score is between 0 and 1", name, v)
+		if !(v >= 0 && v <= maxThreshold) {
+			return nil, usagef("%s is %v; a score is between 0 and 1, and a threshold above 1 switches the gate off", name, v)
 		}
+	}
+	if f.MaxAsks < 0 {
+		return nil, usagef("--max-asks is %d; 0 is none", f.MaxAsks)
 	}
 	if f.Adapter == "" {
 		return lora.New(nil)

@@ -116,6 +116,9 @@ func (c *chatCommand) message(line string) (pipeline.Message, error) {
 	if err := d.Decode(&s); err != nil {
 		return m, fmt.Errorf(`not a message: %w; write plain text or {"conversation":"...","text":"..."} or {"choice":"1"}`, err)
 	}
+	if d.More() {
+		return m, errors.New("not a message: there is more on the line after the object")
+	}
 	m.Text, m.Choice = s.Text, s.Choice
 	if s.Conversation != nil {
 		m.Conversation = *s.Conversation

@@ -28,9 +28,14 @@ type evalCommand struct {
 
 // Run reads the cases, runs the gates and prints the report.
 func (c *evalCommand) Run(ctx context.Context, io streams) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	cases, err := c.read(io.in)
 	if err != nil {
 		return err
+	}
+	if sameFile(c.Predictions, c.Cases) {
+		return usagef("--predictions would overwrite the cases; name another file")
 	}
 	clarifier, err := c.clarifier()
 	if err != nil {
@@ -79,9 +84,12 @@ func (c *evalCommand) read(in io.Reader) ([]evaluate.Case, error) {
 func (c *evalCommand) predict(ctx context.Context, errOut io.Writer, g gate.Gate, cases []evaluate.Case, stages []gate.Stage) (ps []evaluate.Prediction, err error) {
 	var out *bufio.Writer
 	if c.Predictions != "" {
-		f, err := os.CreateTemp(dirOf(c.Predictions), ".predictions-*")
-		if err != nil {
-			return nil, usagef("writing predictions: %w", err)
+		if info, err := os.Stat(c.Predictions); err == nil && info.IsDir() {
+			return nil, usagef("writing predictions: %s is a folder", c.Predictions)
+		}
+		f, createErr := os.CreateTemp(dirOf(c.Predictions), ".predictions-*")
+		if createErr != nil {
+			return nil, usagef("writing predictions: %w", createErr)
 		}
 		defer os.Remove(f.Name()) // gone already if it was renamed
 		defer func() {
@@ -102,23 +110,34 @@ func (c *evalCommand) predict(ctx context.Context, errOut io.Writer, g gate.Gate
 	}
 	bar := progress(errOut, total, "evaluating")
 	defer bar.Finish()
-	for p, err := range evaluate.Run(ctx, g, cases, stages...) {
-		if err != nil {
-			return nil, err
+	for p, runErr := range evaluate.Run(ctx, g, cases, stages...) {
+		if runErr != nil {
+			return nil, runErr
 		}
 		ps = append(ps, p)
 		_ = bar.Add(1)
-		if out != nil {
-			line, err := json.Marshal(p)
-			if err != nil {
-				return nil, err
-			}
-			if _, err := out.Write(append(line, '\n')); err != nil {
-				return nil, fmt.Errorf("writing predictions: %w", err)
-			}
+		if out == nil {
+			continue
+		}
+		line, err := json.Marshal(p)
+		if err == nil {
+			_, err = out.Write(append(line, '\n'))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("writing predictions: %w", err)
 		}
 	}
 	return ps, nil
+}
+
+// sameFile reports whether two names are of one file.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 func finish(out *bufio.Writer, f *os.File, name string) error {

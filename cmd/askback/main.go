@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ type cli struct {
 	Ask  askCommand  `cmd:"" help:"Ask one question."`
 	Eval evalCommand `cmd:"" help:"Measure the gates on labelled cases."`
 
-	Version kong.VersionFlag `help:"Show the version and leave."`
+	Version kong.VersionFlag `help:"Show the version and leave." env:"-"`
 }
 
 // outcome is an exit code as an error: the command did its work, and the code
@@ -57,9 +58,9 @@ func main() {
 func run(ctx context.Context, args []string, io streams) int {
 	dropEmptySettings() // so that .env may set them
 	// A missing .env is no fault; a broken one is.
-	if err := godotenv.Load(); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := loadSettings(".env"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintf(io.err, "askback: reading .env: %v\n", err)
-		return exitFailed
+		return exitUsage
 	}
 	dropEmptySettings() // of .env
 	var c cli
@@ -102,6 +103,25 @@ func run(ctx context.Context, args []string, io streams) int {
 	}
 	fmt.Fprintln(io.err, "askback:", err)
 	return exitFailed
+}
+
+// loadSettings sets the variables of a .env file that are not set yet. A
+// byte-order mark, as some editors write, is no part of the first name.
+func loadSettings(name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	settings, err := godotenv.UnmarshalBytes(bytes.TrimPrefix(data, []byte("\uFEFF")))
+	if err != nil {
+		return err
+	}
+	for name, value := range settings {
+		if _, set := os.LookupEnv(name); !set {
+			_ = os.Setenv(name, value)
+		}
+	}
+	return nil
 }
 
 // dropEmptySettings takes ASKBACK_ variables that are set to nothing as unset.

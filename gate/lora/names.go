@@ -115,5 +115,13 @@ func clean(text string) string {
 		}
 		return r
 	}, text)
-	return strings.Trim(strings.Join(strings.Fields(text), " "), " .,;:-–—")
+	text = strings.Trim(strings.Join(strings.Fields(text), " "), " .,;:-–—")
+	if demands.MatchString(text) {
+		return ""
+	}
+	return text
 }
+
+// demands are names that would have the assistant ask for a secret in the
+// document's words.
+var demands = regexp.MustCompile(`(?i)\b(tell|give|send|type|enter|say|share|what is|what's)\b.*\b(passwords?|passcodes?|pins?|card numbers?|cvv|credentials?|secrets?|security codes?)\b`)

@@ -74,22 +74,53 @@ func (x reading) choosable() bool {
 // are known.
 func openQuestion(r gate.Request, x reading) string {
 	if len(x.unclear) > 0 && x.unclear[0].high >= .5 {
-		u := shorten(clean(x.unclear[0].text), 6)
-		if u != "" && len(strings.Fields(u)) < len(strings.Fields(r.Question)) {
-			if p := pronouns.FindString(u); p != "" {
-				return fmt.Sprintf("I'm not sure what “%s” refers to. What is it about?", p)
-			}
+		u := clean(x.unclear[0].text)
+		if p := referring(u); p != "" {
+			return fmt.Sprintf("I'm not sure what “%s” refers to. What is it about?", p)
+		}
+		if nounPhrase(u) && len(strings.Fields(u)) < len(strings.Fields(r.Question)) {
 			return fmt.Sprintf("Could you say more precisely what you mean by “%s”?", u)
 		}
 	}
-	if p := pronouns.FindString(r.Question); p != "" && len(r.History) == 0 {
+	if p := referring(r.Question); p != "" && len(r.History) == 0 {
 		return fmt.Sprintf("I'm not sure what “%s” refers to. What is it about?", p)
 	}
 	if r.Stage == gate.Post {
 		return "The sources answer this differently for different cases. Which case is yours?"
 	}
-	return "I'm not sure I understand. Could you say in a full sentence what you would like to know?"
+	return "I'm not sure what you mean. Could you say a bit more about what you would like to know?"
 }
+
+// referring finds a pronoun that stands for something, so not the "there" of
+// "are there".
+func referring(text string) string {
+	for _, p := range pronouns.FindAllString(text, -1) {
+		if !strings.EqualFold(p, "there") {
+			return p
+		}
+	}
+	return ""
+}
+
+// nounPhrase reports whether words from a question can be quoted back: a few
+// words of content, perhaps after "the" or "my", and no verb form among them.
+func nounPhrase(text string) bool {
+	words := strings.Fields(strings.ToLower(text))
+	if len(words) > 0 && (stopWords[words[0]]) && len(words) > 1 {
+		if !determiners[words[0]] {
+			return false
+		}
+		words = words[1:]
+	}
+	for _, w := range words {
+		if stopWords[w] || interrogative.MatchString(w) {
+			return false
+		}
+	}
+	return len(words) > 0 && len(words) <= 3
+}
+
+var determiners = map[string]bool{"the": true, "my": true, "your": true, "our": true, "a": true, "an": true, "this": true, "that": true}
 
 // option is one reading of the question.
 type option struct {

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
@@ -29,7 +28,7 @@ const alikeBodies = 0.08
 // not, asking is nearly always right, whatever the model thinks. The passages
 // are given by index, in rank order.
 func plain(r gate.Request) []int {
-	if r.Stage != gate.Post || overviews.MatchString(r.Question) {
+	if r.Stage != gate.Post || overviews.MatchString(r.Question) || yesNo.MatchString(r.Question) {
 		return nil
 	}
 	d := newDialogue(r)
@@ -43,21 +42,9 @@ func plain(r gate.Request) []int {
 			strings.EqualFold(r.Passages[i].Text, r.Passages[j].Text) {
 			return false
 		}
-		shared := intersection(titles[i].last, titles[j].last)
 		asked := minus(d.ask, idle)
-		if len(asked) == 0 {
-			return false
-		}
-		if topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) {
-			return false
-		}
-		// One word of the user's own is let pass where the headings are what the
-		// question is about; it may not be a number or a code.
-		left := d.leftover(bodies, i, j)
-		if len(left) > 1 || holdsNumber(left) || len(left) == 1 && 2*common(shared, d.ask) < len(asked) {
-			return false
-		}
-		return !inOthers(left, bodies, i, j) && !sameSentence(asked, r.Passages[i].Text, r.Passages[j].Text)
+		return len(asked) > 0 && !topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) &&
+			len(d.leftover(bodies, i, j)) == 0 && !sameSentence(asked, r.Passages[i].Text, r.Passages[j].Text)
 	}
 	for j := range r.Passages {
 		for i := range j {
@@ -80,6 +67,10 @@ func plain(r gate.Request) []int {
 	}
 	return nil
 }
+
+// yesNo begins a question that is answered by yes or no: passages that differ
+// otherwise mostly agree on it.
+var yesNo = regexp.MustCompile(`(?i)^\W*(and |so |hi |hello |ok )*(are|is|am|can|could|do|does|did|may|must|will|would|should|have|has|was|were)\b`)
 
 // betterElsewhere reports whether a passage outside the family has more of the
 // question's words in its heading than the family's headings share.
@@ -139,7 +130,7 @@ func (h heading) apart(o heading) (shared, mine, theirs map[string]bool) {
 // the dialogue names neither of.
 func (d dialogue) parallel(a, b heading) bool {
 	shared, onlyA, onlyB := a.apart(b)
-	return len(shared) > 0 && len(onlyA) > 0 && len(onlyB) > 0 &&
+	return 2*len(shared) >= min(len(a.last), len(b.last)) && len(shared) > 0 && len(onlyA) > 0 && len(onlyB) > 0 &&
 		common(onlyA, d.said) == 0 && common(onlyB, d.said) == 0
 }
 
@@ -201,17 +192,6 @@ func (d dialogue) leftover(bodies []map[string]bool, i, j int) map[string]bool {
 	return union(minus(d.ask, both), earlier)
 }
 
-// inOthers reports whether one of the words stands in a passage other than i
-// and j: that one may be the one that answers.
-func inOthers(words map[string]bool, bodies []map[string]bool, i, j int) bool {
-	for k, b := range bodies {
-		if k != i && k != j && common(words, b) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 var sentenceEnd = regexp.MustCompile(`[.!?]\s+|\n+|[。！？]`)
 
 // sameSentence reports whether the sentence of a that has most of the words
@@ -226,21 +206,12 @@ func sameSentence(asked map[string]bool, a, b string) bool {
 	return best != "" && strings.Contains(b, best)
 }
 
-func holdsNumber(words map[string]bool) bool {
-	for w := range words {
-		if strings.ContainsFunc(w, unicode.IsDigit) {
-			return true
-		}
-	}
-	return false
-}
-
 // topicsDiffer reports whether two headings say different things, rather than
 // the same of different things: what stands before the colon differs.
 func topicsDiffer(a, b string) bool {
 	topicA, _, okA := strings.Cut(lastHeading(a), ":")
 	topicB, _, okB := strings.Cut(lastHeading(b), ":")
-	return okA && okB && !strings.EqualFold(strings.TrimSpace(topicA), strings.TrimSpace(topicB))
+	return okA != okB || okA && !strings.EqualFold(strings.TrimSpace(topicA), strings.TrimSpace(topicB))
 }
 
 // ruledOut finds the passages that the dialogue leaves aside, by words alone:

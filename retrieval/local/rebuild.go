@@ -11,8 +11,12 @@ import (
 // SQLite's files beside it, and returns its new name. Nothing is deleted. No
 // process may have the index open.
 func Rebuild(path string) (moved string, err error) {
-	if _, err := os.Lstat(path); err != nil {
+	info, err := os.Lstat(path)
+	if err != nil {
 		return "", fmt.Errorf("moving the index aside: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("moving the index aside: %s is no file; name a file for the index", path)
 	}
 	stamp := time.Now().UTC().Format("20060102T150405")
 	moved = path + ".old-" + stamp
