@@ -138,7 +138,7 @@ func aimed(question string, hits []retrieval.Hit) bool {
 // aimless are words that stand in any question.
 var aimless = func() map[string]bool {
 	m := map[string]bool{}
-	for w := range strings.FieldsSeq("the and for are was how why who can may our its his her out get got any all but not too now you yes one two him she had did does use say see way what when where which whom whose does long take much many this that these those there have about with from your they them then tell here will would could should also know want need please just like more some other another same thing things") {
+	for w := range strings.FieldsSeq("the and for are was how why who can may our its his her out get got any all but not too now you yes one two him she had did does use say see way what when where which whom whose does long take much many this that these those there have about with from your they them then tell here will would could should also know want need please just like more some other another same thing things cost costs anything something everything work works help") {
 		m[w] = true
 	}
 	return m

@@ -170,7 +170,7 @@ func (t *turn) fetch(ids map[string]bool) []retrieval.Passage {
 }
 
 // overtaken reports whether a passage that none of the options rests on is
-// more similar to the question than one of the options: then the choice is not
+// clearly more similar to the question than one of the options: then the choice is not
 // between these.
 func (t *turn) overtaken(passages []retrieval.Passage, options []conversation.Option) bool {
 	least, optional := 2.0, map[string]bool{}
@@ -183,6 +183,6 @@ func (t *turn) overtaken(passages []retrieval.Passage, options []conversation.Op
 		least = min(least, best)
 	}
 	return slices.ContainsFunc(passages, func(p retrieval.Passage) bool {
-		return !optional[p.ID] && t.cosine[p.ID] > least
+		return !optional[p.ID] && t.cosine[p.ID] > least+0.05
 	})
 }

@@ -43,7 +43,7 @@ func plain(r gate.Request) []int {
 			return false
 		}
 		asked := minus(d.ask, idle)
-		return len(asked) > 0 && !topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) &&
+		return len(asked) > 0 && !titles[i].otherTopic(titles[j]) &&
 			len(d.leftover(bodies, i, j)) == 0 && !sameSentence(asked, r.Passages[i].Text, r.Passages[j].Text)
 	}
 	for j := range r.Passages {
@@ -113,12 +113,18 @@ func newDialogue(r gate.Request) dialogue {
 
 // heading holds the content words of a passage's title.
 type heading struct {
-	last map[string]bool // of the heading that the passage stands under
-	all  map[string]bool // and of those above it
+	last  map[string]bool // of the heading that the passage stands under
+	all   map[string]bool // and of those above it
+	topic string          // what stands before the colon, "" without one
 }
 
 func newHeading(title string) heading {
-	return heading{titleWords(lastHeading(title)), titleWords(title)}
+	last := lastHeading(title)
+	topic, _, ok := strings.Cut(last, ":")
+	if !ok {
+		topic = ""
+	}
+	return heading{titleWords(last), titleWords(title), strings.ToLower(strings.TrimSpace(topic))}
 }
 
 // apart gives what two headings share and what each has alone.
@@ -130,7 +136,8 @@ func (h heading) apart(o heading) (shared, mine, theirs map[string]bool) {
 // the dialogue names neither of.
 func (d dialogue) parallel(a, b heading) bool {
 	shared, onlyA, onlyB := a.apart(b)
-	return 2*len(shared) >= min(len(a.last), len(b.last)) && len(shared) > 0 && len(onlyA) > 0 && len(onlyB) > 0 &&
+	alike := a.topic != "" && a.topic == b.topic || 2*len(shared) >= min(len(a.last), len(b.last))
+	return alike && len(shared) > 0 && len(onlyA) > 0 && len(onlyB) > 0 &&
 		common(onlyA, d.said) == 0 && common(onlyB, d.said) == 0
 }
 
@@ -150,7 +157,7 @@ func parallels(r gate.Request) [][]bool {
 		out[i] = make([]bool, len(r.Passages))
 		for j := range i {
 			stem := intersection(headings[i].last, headings[j].last)
-			out[i][j] = d.parallel(headings[i], headings[j]) && !topicsDiffer(r.Passages[i].Title, r.Passages[j].Title) &&
+			out[i][j] = d.parallel(headings[i], headings[j]) && !headings[i].otherTopic(headings[j]) &&
 				2*common(asked, intersection(bodies[i], bodies[j])) > len(asked) &&
 				!d.betterElsewhere(stem, []int{i, j}, headings)
 			out[j][i] = out[i][j]
@@ -206,13 +213,9 @@ func sameSentence(asked map[string]bool, a, b string) bool {
 	return best != "" && strings.Contains(b, best)
 }
 
-// topicsDiffer reports whether two headings say different things, rather than
+// otherTopic reports whether two headings say different things, rather than
 // the same of different things: what stands before the colon differs.
-func topicsDiffer(a, b string) bool {
-	topicA, _, okA := strings.Cut(lastHeading(a), ":")
-	topicB, _, okB := strings.Cut(lastHeading(b), ":")
-	return okA != okB || okA && !strings.EqualFold(strings.TrimSpace(topicA), strings.TrimSpace(topicB))
-}
+func (h heading) otherTopic(o heading) bool { return h.topic != o.topic }
 
 // ruledOut finds the passages that the dialogue leaves aside, by words alone:
 // their heading says the same as another's of a different thing, and the user
@@ -224,8 +227,9 @@ func ruledOut(r gate.Request) []string {
 	for i, p := range r.Passages {
 		mine := newHeading(p.Title)
 		if slices.ContainsFunc(r.Passages, func(q retrieval.Passage) bool {
-			shared, onlyMine, onlyTheirs := mine.apart(newHeading(q.Title))
-			return len(shared) > 0 && !topicsDiffer(p.Title, q.Title) && len(onlyMine) > 0 && len(onlyTheirs) > 0 &&
+			theirs := newHeading(q.Title)
+			shared, onlyMine, onlyTheirs := mine.apart(theirs)
+			return len(shared) > 0 && !mine.otherTopic(theirs) && len(onlyMine) > 0 && len(onlyTheirs) > 0 &&
 				common(onlyMine, user) == 0 && len(minus(onlyTheirs, user)) == 0
 		}) {
 			out = append(out, r.Passages[i].ID)
