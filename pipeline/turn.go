@@ -183,7 +183,7 @@ func (t *turn) missingIdentifier(question string) string {
 	}
 	text := fmt.Sprintf("%s is not in the sources I have.", known[0].Identifier)
 	if near := known[0].Nearest; len(near) > 0 {
-		text += fmt.Sprintf(" Did you mean %s?", strings.Join(near[:min(3, len(near))], " or "))
+		text += fmt.Sprintf(" Did you mean %s?", orList(near[:min(3, len(near))]))
 	}
 	return text
 }
@@ -209,4 +209,13 @@ func (t *turn) commit(claim conversation.Claim, r Result) error {
 		return fmt.Errorf("storing the turn: %w", err)
 	}
 	return nil
+}
+
+// orList is "a, b or c".
+func orList(items []string) string {
+	last := len(items) - 1
+	if last == 0 {
+		return items[0]
+	}
+	return strings.Join(items[:last], ", ") + " or " + items[last]
 }

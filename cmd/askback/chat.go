@@ -156,7 +156,7 @@ const help = `  /why      how the last turn was decided: both gates, the passage
   /sources  what is loaded
   /new      start a new conversation
   /help     this
-  /quit     leave (Ctrl-D does too); Ctrl-C stops an answer
+  /quit     leave (Ctrl-D does too, and Ctrl-C at the prompt; while an answer is written Ctrl-C stops it)
 `
 
 // loop reads and answers until the input ends or the person leaves. Ctrl-C

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	application = 0x61736b62 // "askb", SQLite's application_id of our files
+	application = 0x61736b63 // "askc", SQLite's application_id of a store of conversations
 	version     = 1          // of the schema, SQLite's user_version
 )
 

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	applicationID = 0x61736b62 // "askb", in the header of every index file
+	applicationID = 0x61736b69 // "aski", in the header of every index file
 	schemaVersion = 1
 )
 
