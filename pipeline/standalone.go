@@ -118,11 +118,14 @@ var (
 )
 
 // leansOnDialogue reports whether a question cannot be searched for alone: it
-// stands on a pronoun, or is no more than a phrase.
+// stands on a pronoun, has no word of content, or is no more than a phrase.
 func leansOnDialogue(q string) bool {
 	words := word.FindAllString(q, -1)
 	if pronoun.MatchString(expletive.ReplaceAllString(q, " ")) && len(words) <= 16 {
 		return true
+	}
+	if !slices.ContainsFunc(wordsOf(q), func(w string) bool { return len(w) >= 3 && !aimless[w] }) {
+		return true // "what should I do?"
 	}
 	rest := connector.ReplaceAllString(q, "")
 	connected := rest != q

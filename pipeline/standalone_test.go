@@ -28,6 +28,7 @@ func TestStandalone(t *testing.T) {
 		{"What is the deposit for a Cargo 2?", "and for a City 2?", "What is the deposit for a City 2?"},
 		{"What does ERR-5172 mean?", "and what is it about ERR-5173?", "and what is it about ERR-5173?"},
 		{"What does ERR-5172 mean?", "And how do I clear ERR-5173 on the display?", "And how do I clear ERR-5173 on the display?"},
+		{"What does ERR-5171 mean?", "what should I do?", "what should I do? (following: What does ERR-5171 mean?)"},
 		{"a? (following: b?)", "and it?", "and it? (following: a?)"},
 	} {
 		var turns []conversation.Turn
