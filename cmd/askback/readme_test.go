@@ -43,6 +43,7 @@ func TestReadmeTranscript(t *testing.T) {
 			typed.WriteString(said)
 		}
 	}
+	t.Setenv("ASKBACK_GATE_TIMEOUT", slow)
 	var out, errOut bytes.Buffer
 	if code := run(t.Context(), []string{"chat"}, streams{strings.NewReader(typed.String()), &out, &errOut}); code != exitAnswered {
 		t.Fatalf("exit code %d: %s", code, errOut.String())

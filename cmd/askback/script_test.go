@@ -14,11 +14,19 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"askback": main})
 }
 
+// slow is a time limit for the gates that a loaded machine under the race
+// detector keeps too.
+const slow = "1m"
+
 // TestScripts runs the command lines of testdata/script: what the program
 // prints where, its exit codes, and what it leaves on the disk.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("ASKBACK_GATE_TIMEOUT", slow)
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			// code N program args: runs the program and wants that exit code.
 			"code": func(ts *testscript.TestScript, neg bool, args []string) {
