@@ -16,8 +16,32 @@ type field struct{ name, value string }
 func recordBlock(headings []string, fields []field, place string) retrieval.Block {
 	if label := recordLabel(fields); label != "" {
 		headings = append(slices.Clone(headings), label)
+		if body := bodyAlone(fields, label); body != "" {
+			return retrieval.Block{Headings: headings, Text: body, Place: place}
+		}
 	}
 	return retrieval.Block{Headings: headings, Text: record(fields), Place: place}
+}
+
+// bodyNames are the names of fields that hold a record's text.
+var bodyNames = []string{"text", "body", "content", "answer", "description"}
+
+// bodyAlone gives the text of a record that has a title and a text and nothing
+// else: an article, a question with its answer. It reads as it was written. A
+// code stays with its text, which is not found without it.
+func bodyAlone(fields []field, label string) string {
+	body := ""
+	for _, f := range fields {
+		value, name := strings.TrimSpace(f.value), strings.ToLower(strings.TrimSpace(f.name))
+		switch {
+		case value == "", value == label && name != "code" && name != "id":
+		case body == "" && slices.Contains(bodyNames, name):
+			body = value
+		default:
+			return ""
+		}
+	}
+	return body
 }
 
 // labelNames are the names of fields that say what a record is about, the
