@@ -29,7 +29,7 @@ func main() {
 		Clarifier: must(lora.New(nil)),
 		Generator: generation.Extractive{Embedder: embedder},
 	}))
-	for _, text := range []string{"How many days do I have for returns?", "online"} {
+	for _, text := range []string{"Within how many days must items be returned?", "online"} {
 		switch r := must(assistant.Ask(ctx, pipeline.Message{Text: text})).(type) {
 		case *pipeline.Clarification:
 			fmt.Println("asks back:", r.Text)
