@@ -204,6 +204,9 @@ func (t *turn) ask(d gate.Decision) Result {
 		Gate: string(d.Stage), Question: t.question, Text: v.Clarification, Options: v.Options, Unclear: v.Unclear,
 		Asked: t.budget.InARow + 1, Since: t.since,
 	}
+	if t.folded != nil {
+		p.Unclear = nil // what was unclear has been said; the choice is about something else
+	}
 	t.conv.Pending = &p
 	t.conv.Asked = append(slices.Clone(t.conv.Asked), p)
 	return &Clarification{Turn: Turn{Text: p.Text, Question: t.question}, ID: p.ID, Gate: d.Stage, Options: p.Options}

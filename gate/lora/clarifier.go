@@ -199,7 +199,7 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 	for _, m := range x.unclear {
 		v.Unclear = append(v.Unclear, m.text)
 	}
-	if p := pronouns.FindString(r.Question); len(v.Unclear) == 0 && p != "" && len(r.History) == 0 {
+	if p := pronouns.FindString(r.Question); len(v.Unclear) == 0 && p != "" && r.Stage == gate.Pre && len(r.History) == 0 {
 		v.Unclear = []string{p}
 	}
 	v.Clarification, v.Options = phrase(r, x)
