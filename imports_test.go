@@ -18,13 +18,14 @@ const module = "github.com/askback/askback/"
 // first folder; parts of internal by two. What two stages share is a small
 // value type: messages in conversation, passages in retrieval.
 var house = map[string][]string{
-	"conversation":         {},
-	"retrieval":            {"internal/encoder"}, // retrieval/minilm is the embedder
+	"conversation":         {"internal/edit"},
+	"retrieval":            {"internal/encoder", "internal/edit"}, // retrieval/minilm is the embedder
 	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors"},
 	"generation":           {"conversation", "retrieval"},
 	"pipeline":             {"conversation", "retrieval", "gate", "generation"},
 	"internal/encoder":     {"internal/safetensors"},
 	"internal/safetensors": {},
+	"internal/edit":        {},
 	"cmd":                  nil, // wires everything
 	"examples":             nil,
 	"training":             nil, // programs that make the clarifier

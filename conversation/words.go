@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/askback/askback/internal/edit"
 )
 
 // word is one word of a text: its plain form, by which words are compared, and
@@ -146,7 +148,7 @@ func likeness(a, b string) float64 {
 	}
 	if la < 5 {
 		swap := la == lb && sameLetters(a, b)
-		if la == 4 && (swap || missing) && slips([]rune(a), []rune(b), 1) <= 1 { // "basci", "geen"
+		if la == 4 && (swap || missing) && edit.Distance([]rune(a), []rune(b), 1) <= 1 { // "basci", "geen"
 			return 0.6
 		}
 		return 0
@@ -155,7 +157,7 @@ func likeness(a, b string) float64 {
 	if la >= 9 {
 		most = 2
 	}
-	if lb-la <= most && slips([]rune(a), []rune(b), most) <= most {
+	if lb-la <= most && edit.Distance([]rune(a), []rune(b), most) <= most {
 		return 0.7
 	}
 	if n := sharedStart(a, b); n >= 5 && 5*n >= 4*la { // "extend", "extension"
@@ -217,31 +219,4 @@ func stem(s string) string {
 		}
 	}
 	return s
-}
-
-// slips counts the insertions, deletions, replacements and swaps of neighbours
-// that make a into b (optimal string alignment), giving up above most.
-func slips(a, b []rune, most int) int {
-	if len(a)-len(b) > most || len(b)-len(a) > most {
-		return most + 1
-	}
-	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range one {
-		one[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(one[j]+1, row[j-1]+1, one[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], two[j-2]+1)
-			}
-		}
-		two, one, row = one, row, two
-	}
-	return one[len(b)]
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/askback/askback/internal/edit"
 	"github.com/askback/askback/retrieval"
 )
 
@@ -179,7 +180,7 @@ func TestDistance(t *testing.T) {
 		{"ERR5172", "ERR5712", 3, 1}, {"ERR5172", "EER5172", 3, 1}, {"ERR5172", "ERR51723", 3, 1}, {"ABC", "XYZ", 5, 3},
 		{"ABCDEFG", "A", 3, 4},
 	} {
-		if got := distance(test.a, test.b, test.limit); got != test.want {
+		if got := edit.Distance([]byte(test.a), []byte(test.b), test.limit); got != test.want {
 			t.Errorf("distance(%q, %q, %d) = %d, want %d", test.a, test.b, test.limit, got, test.want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/askback/askback/internal/edit"
 	"github.com/askback/askback/retrieval"
 )
 
@@ -42,7 +43,7 @@ func (m *memory) nearest(id retrieval.Identifier) []string {
 		if related {
 			allowed = len(id.Key)
 		}
-		if d := distance(id.Key, key, allowed); d <= allowed {
+		if d := edit.Distance([]byte(id.Key), []byte(key), allowed); d <= allowed {
 			found = append(found, near{k.text, d, !related})
 		}
 	}
@@ -60,31 +61,4 @@ func (m *memory) nearest(id retrieval.Identifier) []string {
 		texts = append(texts, n.text)
 	}
 	return texts
-}
-
-// distance is the number of insertions, deletions, replacements and swaps of
-// neighbours that turn a into b (optimal string alignment), or more than limit.
-func distance(a, b string, limit int) int {
-	if max(len(a)-len(b), len(b)-len(a)) > limit {
-		return limit + 1
-	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }
