@@ -14,15 +14,7 @@ import (
 // end. Asking back about a clear one is the worst error, so hardly any may be;
 // the other bounds are a little under what was measured.
 func TestSampleQuestions(t *testing.T) {
-	questions, err := sample.Questions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := openAssistant(t.Context(), io.Discard, sourceFlags{}, gateFlags{MaxAsks: 2, GateTimeout: time.Minute}, conversationFlags{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.close()
+	questions, a := openQuestions(t)
 	var clear, needless, unclear, asked, right int
 	for _, q := range questions {
 		if err := seed(t, a.store, q); err != nil {
@@ -57,6 +49,21 @@ func TestSampleQuestions(t *testing.T) {
 	}
 }
 
+// openQuestions gives the sample's questions and an assistant over the sample.
+func openQuestions(t *testing.T) ([]sample.Question, *assistant) {
+	t.Helper()
+	questions, err := sample.Questions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := openAssistant(t.Context(), io.Discard, sourceFlags{}, gateFlags{MaxAsks: 2, GateTimeout: time.Minute}, conversationFlags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.close)
+	return questions, a
+}
+
 // seed puts the dialogue before a question into its conversation.
 func seed(t *testing.T, s conversation.Store, q sample.Question) error {
 	if len(q.History) == 0 {
@@ -78,15 +85,7 @@ func seed(t *testing.T, s conversation.Store, q sample.Question) error {
 // TestSuggestions holds the first screen to its word: each question to try,
 // asked first, ends as the screen says.
 func TestSuggestions(t *testing.T) {
-	questions, err := sample.Questions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := openAssistant(t.Context(), io.Discard, sourceFlags{}, gateFlags{MaxAsks: 2, GateTimeout: time.Minute}, conversationFlags{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.close()
+	questions, a := openQuestions(t)
 	kinds := map[string]bool{}
 	for _, q := range questions {
 		if !q.Try {
