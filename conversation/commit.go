@@ -32,13 +32,13 @@ func CheckID(id string) error {
 
 // Clone gives a copy that shares nothing with c.
 func (c *Conversation) Clone() *Conversation {
-	n := &Conversation{ID: c.ID, Turns: slices.Clone(c.Turns)}
+	n := &Conversation{ID: c.ID, User: c.User, Earlier: c.Earlier, Turns: slices.Clone(c.Turns), State: c.State.clone()}
 	for i := range n.Turns {
 		n.Turns[i].Detail = slices.Clone(n.Turns[i].Detail)
 	}
-	if c.Pending != nil {
-		p := c.Pending.clone()
-		n.Pending = &p
+	if c.Open != nil {
+		o := *c.Open
+		n.Open = &o
 	}
 	if c.Asked != nil {
 		n.Asked = make([]Pending, len(c.Asked))
@@ -47,6 +47,21 @@ func (c *Conversation) Clone() *Conversation {
 		}
 	}
 	return n
+}
+
+func (s State) clone() State {
+	if s.Pending != nil {
+		p := s.Pending.clone()
+		s.Pending = &p
+	}
+	return s
+}
+
+// clean makes the state's texts valid UTF-8.
+func (s *State) clean() {
+	if s.Pending != nil {
+		s.Pending.clean()
+	}
 }
 
 func (p Pending) clone() Pending {
@@ -104,9 +119,7 @@ func Next(stored, next *Conversation, now time.Time) (*Conversation, error) {
 		t.Kind = Kind(valid(string(t.Kind)))
 		t.Text, t.Question, t.Reply = valid(t.Text), valid(t.Question), valid(t.Reply)
 	}
-	if n.Pending != nil {
-		n.Pending.clean()
-	}
+	n.State.clean()
 	for i := range n.Asked {
 		n.Asked[i].clean()
 	}

@@ -28,6 +28,10 @@ const (
 	KindAnswer        Kind = "answer"        // answered, with citations where it rests on passages
 	KindClarification Kind = "clarification" // asked back; the conversation waits for a reply
 	KindNoAnswer      Kind = "no_answer"     // the sources do not hold the answer
+	// KindPartial is a turn that was broken off. Reply holds what the user had
+	// been shown of the answer, if anything. Such a turn settles nothing: the
+	// conversation's State is as it was before it.
+	KindPartial Kind = "partial"
 )
 
 // Turn is one exchange: what the user wrote and what came back.
@@ -39,6 +43,7 @@ type Turn struct {
 	Kind     Kind            `json:"kind"`             // how the turn ended
 	Reply    string          `json:"reply"`            // the assistant's words
 	Detail   json.RawMessage `json:"detail,omitempty"` // whatever the pipeline keeps with the turn (citations, trace); opaque here
+	Key      string          `json:"key,omitempty"`    // of the request that brought the turn, see Request
 }
 
 // Option is one reading that a clarification offers.
@@ -60,21 +65,45 @@ type Pending struct {
 	Asked    int      `json:"asked"`             // clarifications in a row, this one included
 	Since    int      `json:"since"`             // number of the turn that brought the original question
 	Chosen   []string `json:"chosen,omitempty"`  // once settled: the texts of the options that the user chose
+
+	At time.Time `json:"at,omitzero"` // when it was shown, UTC
 }
 
-// Conversation is the state of one dialogue.
+// State is what a conversation carries from turn to turn beside its turns. A
+// store keeps it as one JSON value that each turn writes anew, so it has to stay
+// small however long the conversation gets.
+type State struct {
+	Pending *Pending `json:"pending,omitempty"`
+}
+
+// Conversation is one dialogue, or its end: a long one is read by its last
+// turns.
 type Conversation struct {
-	ID      string    `json:"id"`
-	Turns   []Turn    `json:"turns"`
-	Pending *Pending  `json:"pending,omitempty"`
-	Asked   []Pending `json:"asked,omitempty"` // every clarification ever shown here, oldest first; none is shown twice
+	ID      string `json:"id"`
+	User    string `json:"user,omitempty"`    // whose conversation it is; "" if nobody's in particular
+	Earlier int    `json:"earlier,omitempty"` // turns before those in Turns, which were not read
+	Turns   []Turn `json:"turns"`             // the last turns, oldest first
+	State
+	Asked []Pending `json:"asked,omitempty"` // the clarifications shown here, oldest first, the last 256 of them; none is shown twice
+	Open  *Turn     `json:"open,omitempty"`  // the turn that runs now, which has no reply yet; a claim's own is not given
+}
+
+// Next is the number of the turn that comes after those of c.
+func (c *Conversation) Next() int { return c.Earlier + len(c.Turns) + 1 }
+
+// Before gives those of c's turns that came before the turn of that number.
+func (c *Conversation) Before(number int) []Turn {
+	return c.Turns[:max(0, min(number-1-c.Earlier, len(c.Turns)))]
 }
 
 // History gives the dialogue as messages, oldest first: for each turn the
-// user's words and the assistant's.
+// user's words and the assistant's. Turns that were broken off are left out.
 func (c *Conversation) History() []Message {
 	m := make([]Message, 0, 2*len(c.Turns))
 	for _, t := range c.Turns {
+		if t.Kind == KindPartial {
+			continue
+		}
 		m = append(m, Message{User, t.Text}, Message{Assistant, t.Reply})
 	}
 	return m

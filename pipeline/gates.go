@@ -200,9 +200,9 @@ func (t *turn) chosenBefore(options []conversation.Option) (conversation.Option,
 func (t *turn) ask(d gate.Decision) Result {
 	v := d.Verdict
 	p := conversation.Pending{
-		ID:   fmt.Sprintf("c%d", len(t.conv.Asked)+1),
+		ID:   fmt.Sprintf("c%d", t.conv.Next()),
 		Gate: string(d.Stage), Question: t.question, Text: v.Clarification, Options: v.Options, Unclear: v.Unclear,
-		Asked: t.budget.InARow + 1, Since: t.since,
+		Asked: t.budget.InARow + 1, Since: t.since, At: time.Now().UTC(),
 	}
 	if t.folded != nil {
 		p.Unclear = nil // what was unclear has been said; the choice is about something else

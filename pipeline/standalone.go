@@ -95,7 +95,7 @@ func substituteName(before, rest string) (string, bool) {
 func lastQuestion(turns []conversation.Turn) string {
 	for i := len(turns) - 1; i >= 0; i-- {
 		t := turns[i]
-		if t.Kind == conversation.KindClarification {
+		if t.Kind == conversation.KindClarification || t.Kind == conversation.KindPartial {
 			continue
 		}
 		if _, small := conversation.Smalltalk(t.Text); small {

@@ -190,7 +190,7 @@ func (t *turn) missingIdentifier(question string) string {
 
 // commit stores the turn.
 func (t *turn) commit(claim conversation.Claim, r Result) error {
-	number := len(t.conv.Turns) + 1
+	number := t.conv.Next()
 	own := r.turn()
 	own.Conversation, own.Number, own.Trace = t.message.Conversation, number, t.trace
 	own.Trace.Queries = append([]string{}, t.trace.Queries...) // lists are never null in JSON

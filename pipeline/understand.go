@@ -12,7 +12,7 @@ import (
 // question and answers small talk. A result ends the turn.
 func (t *turn) understand() (Result, error) {
 	p := t.conv.Pending
-	t.since = len(t.conv.Turns) + 1
+	t.since = t.conv.Next()
 	t.budget = gate.Budget{Asked: t.conv.Asked}
 	if p == nil {
 		if t.message.Choice != "" {
@@ -60,7 +60,7 @@ func (t *turn) understand() (Result, error) {
 	}
 	t.settle(f)
 	t.folded, t.question, t.since = &f, f.Question, p.Since
-	t.history = settledHistory(t.conv.Turns[:max(0, min(p.Since-1, len(t.conv.Turns)))])
+	t.history = settledHistory(t.conv.Before(p.Since))
 	return nil, nil
 }
 
@@ -123,11 +123,12 @@ func (t *turn) say(question, text string) Result {
 
 // settledHistory is the dialogue as the gates read it: what was asked, as
 // understood, and what was answered. The back and forth of a clarification is
-// left out, since its outcome stands in the question as understood.
+// left out, since its outcome stands in the question as understood, and so are
+// turns that were broken off.
 func settledHistory(turns []conversation.Turn) []conversation.Message {
 	var m []conversation.Message
 	for i, turn := range turns {
-		if turn.Kind == conversation.KindClarification && i+1 < len(turns) {
+		if turn.Kind == conversation.KindPartial || turn.Kind == conversation.KindClarification && i+1 < len(turns) {
 			continue
 		}
 		m = append(m,
