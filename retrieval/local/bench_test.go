@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/askback/askback/retrieval"
+	"github.com/askback/askback/retrieval/internal/prepare"
 )
 
 // vectorEmbedder gives pseudo-random vectors, the same for the same text.
@@ -90,7 +91,7 @@ func BenchmarkDense100k(b *testing.B) {
 	var d dense
 	d.setDim(384)
 	for range 100_000 {
-		v, err := unit(randomVector(r, 384))
+		v, err := prepare.Unit(randomVector(r, 384))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -118,9 +119,8 @@ func BenchmarkBM25Of100k(b *testing.B) {
 	query := strings.Join([]string{word(3), word(40), word(500), word(6000), word(20000)}, " ")
 	all := func(int32) bool { return true }
 	before := func(a, b int32) bool { return a < b }
-	a := analyzers.Get().(*analyzer)
 	for b.Loop() {
-		scores := m.lexical.score(a.terms(query, nil), make([]float32, len(m.entries)))
+		scores := m.lexical.score(prepare.Terms(query), make([]float32, len(m.entries)))
 		if got := top(scores, 10, all, before); len(got) != 10 {
 			b.Fatal(got)
 		}

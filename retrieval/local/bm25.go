@@ -3,15 +3,8 @@ package local
 import (
 	"math"
 	"strings"
-)
 
-// Parameters of BM25, the usual ones. Source: Robertson, Zaragoza, "The
-// Probabilistic Relevance Framework: BM25 and Beyond", 2009. The inverse
-// document frequency is the one of Lucene, which is never negative.
-const (
-	bm25K1      = 1.2
-	bm25B       = 0.75
-	titleWeight = 2 // a word of the title counts as often in the text
+	"github.com/askback/askback/retrieval/internal/prepare"
 )
 
 // A posting list holds the slots of the passages with a term, ascending, and
@@ -83,8 +76,8 @@ func (l *lexical) score(terms []string, scores []float32) []float32 {
 		return scores
 	}
 	// The norm k1*(1-b+b*length/average) as two numbers.
-	base := float32(bm25K1 * (1 - bm25B))
-	slope := float32(bm25K1 * bm25B / max(l.total/float64(l.live), 1e-9))
+	base := float32(prepare.K1 * (1 - prepare.B))
+	slope := float32(prepare.K1 * prepare.B / max(l.total/float64(l.live), 1e-9))
 	seen := make(map[int32]bool, len(terms))
 	for _, term := range terms {
 		n, ok := l.numbers[term]
@@ -103,7 +96,7 @@ func (l *lexical) score(terms []string, scores []float32) []float32 {
 				continue
 			}
 			count := list.count[i]
-			scores[slot] += idf * count * (bm25K1 + 1) / (count + base + slope*length)
+			scores[slot] += idf * count * (prepare.K1 + 1) / (count + base + slope*length)
 		}
 	}
 	return scores

@@ -1,8 +1,6 @@
 package local
 
 import (
-	"fmt"
-	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -93,24 +91,6 @@ func dotsGeneric(query, rows, out []float32) {
 		}
 		out[i] = (s0 + s4) + (s1 + s5) + (s2 + s6) + (s3 + s7)
 	}
-}
-
-// unit gives the vector scaled to length 1, which makes the inner product the
-// cosine. A vector without a direction is an error.
-func unit(v []float32) ([]float32, error) {
-	var sum float64
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	if len(v) == 0 || sum == 0 || math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return nil, fmt.Errorf("the embedder gave a vector of %d numbers that is empty, all zeros or not finite", len(v))
-	}
-	scale := 1 / math.Sqrt(sum)
-	out := make([]float32, len(v))
-	for i, x := range v {
-		out[i] = float32(float64(x) * scale)
-	}
-	return out, nil
 }
 
 // top gives the slots of the k highest scores that ok allows, best first; before

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/askback/askback/retrieval"
+	"github.com/askback/askback/retrieval/internal/prepare"
 )
 
 // Options say what an index is made of; Embedder must be set.
@@ -151,7 +152,7 @@ func (x *Index) Explain(ctx context.Context, q retrieval.Query) ([]retrieval.Hit
 	if limit <= 0 {
 		limit = retrieval.DefaultLimit
 	}
-	texts := queryTexts(q.Texts)
+	texts := prepare.Texts(q.Texts)
 	var dim, live int
 	if err := x.read(ctx, func(m *memory) { dim, live = m.vectors.dim, m.live }); err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func (x *Index) Explain(ctx context.Context, q retrieval.Query) ([]retrieval.Hit
 	for i, text := range texts {
 		v, err := x.options.Embedder.EmbedQuery(ctx, text)
 		if err == nil {
-			v, err = unit(v)
+			v, err = prepare.Unit(v)
 		}
 		if err == nil && len(v) != dim {
 			err = x.wrongDimension(len(v), dim)
@@ -185,7 +186,7 @@ func (x *Index) Explain(ctx context.Context, q retrieval.Query) ([]retrieval.Hit
 // KnownIdentifiers says of each exact identifier in a text whether a passage
 // holds it, and if none does, which stored ones it may be meant to be.
 func (x *Index) KnownIdentifiers(ctx context.Context, text string) ([]retrieval.KnownIdentifier, error) {
-	texts := queryTexts([]string{text})
+	texts := prepare.Texts([]string{text})
 	if len(texts) == 0 {
 		return nil, nil
 	}
@@ -236,7 +237,7 @@ func (x *Index) Replace(ctx context.Context, document, fingerprint string, passa
 // ReplaceAll replaces several documents in one step; if it fails, none of them
 // has changed.
 func (x *Index) ReplaceAll(ctx context.Context, documents []retrieval.Chunked) error {
-	if err := validate(documents); err != nil {
+	if err := prepare.Documents(documents); err != nil {
 		return err
 	}
 	vectors, err := x.embed(ctx, documents)
@@ -260,27 +261,6 @@ func (x *Index) Delete(ctx context.Context, documents ...string) error {
 		changes = append(changes, change{name: name, gone: true})
 	}
 	return x.apply(ctx, changes)
-}
-
-func validate(documents []retrieval.Chunked) error {
-	owner := make(map[string]string)
-	names := make(map[string]bool)
-	for _, d := range documents {
-		if err := retrieval.ValidateDocument(d.Document, d.Passages); err != nil {
-			return err
-		}
-		if names[d.Document] {
-			return fmt.Errorf("%w: document %q is given twice", retrieval.ErrInvalid, d.Document)
-		}
-		names[d.Document] = true
-		for _, p := range d.Passages {
-			if other, ok := owner[p.ID]; ok {
-				return fmt.Errorf("%w: documents %q and %q both have a passage %q", retrieval.ErrInvalid, other, d.Document, p.ID)
-			}
-			owner[p.ID] = d.Document
-		}
-	}
-	return nil
 }
 
 // embed gives the unit vectors of the passages by id: those stored or known
@@ -310,7 +290,7 @@ func (x *Index) embed(ctx context.Context, documents []retrieval.Chunked) (map[s
 			texts, ids = append(texts, retrieval.EmbeddingText(p)), append(ids, p.ID)
 			continue
 		}
-		if vectors[p.ID], err = unit(known); err != nil {
+		if vectors[p.ID], err = prepare.Unit(known); err != nil {
 			return nil, fmt.Errorf("the known vector of passage %q: %w", p.ID, err)
 		}
 	}
@@ -327,7 +307,7 @@ func (x *Index) embed(ctx context.Context, documents []retrieval.Chunked) (map[s
 			return nil, fmt.Errorf("embedding %d passages from %q on: %w", end-start, ids[start], err)
 		}
 		for i, v := range got {
-			if vectors[ids[start+i]], err = unit(v); err != nil {
+			if vectors[ids[start+i]], err = prepare.Unit(v); err != nil {
 				return nil, fmt.Errorf("embedding passage %q: %w", ids[start+i], err)
 			}
 		}

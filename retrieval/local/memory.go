@@ -3,9 +3,9 @@ package local
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/askback/askback/retrieval"
+	"github.com/askback/askback/retrieval/internal/prepare"
 )
 
 // memory is what searches work on: passages by slot, their vectors and
@@ -32,27 +32,17 @@ type document struct {
 // entry is a passage made ready for the index.
 type entry struct {
 	passage     retrieval.Passage
-	vector      []float32   // unit; nil once it stands in the memory
-	words       []wordCount // nil once it stands in the memory
-	counts      []termCount // the words by number, once it stands in the memory
+	vector      []float32      // unit; nil once it stands in the memory
+	words       []prepare.Word // nil once it stands in the memory
+	counts      []termCount    // the words by number, once it stands in the memory
 	identifiers []retrieval.Identifier
-	spans       map[string]span // the last of each family
+	spans       map[string]prepare.Span // the last of each family
 }
 
-// wordCount says how often a passage holds a word, those in the title weighted.
-type wordCount struct {
-	word  string
-	count float32
-}
-
-// span is a passage's "ERR-5100 to ERR-5199", which is about each code between.
+// A span is a passage's.
 type span struct {
-	from, to string // keys
-	slot     int32
-}
-
-func (s span) covers(key string) bool {
-	return len(key) == len(s.from) && len(key) == len(s.to) && s.from <= key && key <= s.to
+	prepare.Span
+	slot int32
 }
 
 // knownIdentifier is an identifier that passages hold.
@@ -80,52 +70,9 @@ func newEntry(p retrieval.Passage, vector []float32) *entry {
 	p.Score = 0
 	p.Metadata = maps.Clone(p.Metadata)
 	e := &entry{passage: p, vector: vector}
-	a := analyzers.Get().(*analyzer)
-	defer analyzers.Put(a)
-	title, text := retrieval.ScanIdentifiers(p.Title), retrieval.ScanIdentifiers(p.Text)
-	clear(a.counts)
-	for _, t := range a.terms(p.Title, title) {
-		a.counts[t] += titleWeight
-	}
-	for _, t := range a.terms(p.Text, text) {
-		a.counts[t]++
-	}
-	e.words = make([]wordCount, 0, len(a.counts))
-	for word, n := range a.counts {
-		e.words = append(e.words, wordCount{word, n})
-	}
-	e.spans = spans(p.Text, text)
-	at := make(map[string]int)
-	for _, id := range append(title, text...) {
-		if i, ok := at[id.Key]; !ok {
-			at[id.Key] = len(e.identifiers)
-			e.identifiers = append(e.identifiers, id)
-		} else if id.Sure && !e.identifiers[i].Sure {
-			e.identifiers[i] = id
-		}
-	}
+	made := prepare.Passage(p)
+	e.words, e.identifiers, e.spans = made.Words, made.Identifiers, made.Spans
 	return e
-}
-
-// spans finds pairs of neighbouring identifiers of a text that are joined as the
-// ends of a span.
-func spans(text string, identifiers []retrieval.Identifier) map[string]span {
-	var found map[string]span
-	for i := 1; i < len(identifiers); i++ {
-		from, to := identifiers[i-1], identifiers[i]
-		if !from.Sure || from.Family == "" || from.Family != to.Family || from.Key >= to.Key {
-			continue
-		}
-		for _, joint := range []string{" to ", " through ", " until ", " - ", "-", " – ", "–", " — "} {
-			if strings.Contains(text, from.Text+joint+to.Text) {
-				if found == nil {
-					found = make(map[string]span)
-				}
-				found[from.Family] = span{from: from.Key, to: to.Key}
-			}
-		}
-	}
-	return found
 }
 
 // replace makes the entries the whole content of the document.
@@ -147,7 +94,7 @@ func (m *memory) add(e *entry) int32 {
 	e.vector = nil
 	e.counts = make([]termCount, 0, len(e.words))
 	for _, w := range e.words {
-		e.counts = append(e.counts, termCount{m.lexical.number(w.word), w.count})
+		e.counts = append(e.counts, termCount{m.lexical.number(w.Text), w.Count})
 	}
 	e.words = nil
 	m.lexical.add(e.counts)
@@ -155,8 +102,7 @@ func (m *memory) add(e *entry) int32 {
 	m.byID[e.passage.ID] = slot
 	m.live++
 	for family, s := range e.spans {
-		s.slot = slot
-		m.spans[family] = append(m.spans[family], s)
+		m.spans[family] = append(m.spans[family], span{s, slot})
 	}
 	for _, id := range e.identifiers {
 		k := m.known[id.Key]
@@ -227,7 +173,7 @@ func (m *memory) holding(id retrieval.Identifier) []int32 {
 		slots = slices.Clone(k.slots)
 	}
 	for _, s := range m.spans[id.Family] {
-		if s.covers(id.Key) {
+		if s.Covers(id.Key) {
 			slots = append(slots, s.slot)
 		}
 	}
@@ -265,7 +211,7 @@ func (m *memory) pack() {
 			e := m.entries[slot]
 			e.vector = m.vectors.at(slot)
 			for _, c := range e.counts {
-				e.words = append(e.words, wordCount{words[c.term], c.count})
+				e.words = append(e.words, prepare.Word{Text: words[c.term], Count: c.count})
 			}
 			slots[i] = fresh.add(e)
 		}

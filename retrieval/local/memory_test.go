@@ -11,6 +11,7 @@ import (
 
 	"github.com/askback/askback/internal/edit"
 	"github.com/askback/askback/retrieval"
+	"github.com/askback/askback/retrieval/internal/prepare"
 )
 
 func TestDots(t *testing.T) {
@@ -47,7 +48,7 @@ func TestCosines(t *testing.T) {
 		n := 2*blockRows + 7
 		vectors := make([][]float32, n)
 		for i := range vectors {
-			v, err := unit(randomVector(r, dim))
+			v, err := prepare.Unit(randomVector(r, dim))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,18 +72,6 @@ func TestCosines(t *testing.T) {
 				t.Fatalf("dimension %d: slot %d holds another vector", dim, i)
 			}
 		}
-	}
-}
-
-func TestUnit(t *testing.T) {
-	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	for _, v := range [][]float32{nil, {}, {0, 0}, {1, nan}, {inf, 1}} {
-		if got, err := unit(v); err == nil {
-			t.Errorf("unit(%v) = %v, want an error", v, got)
-		}
-	}
-	if got, err := unit([]float32{3e30, -4e30}); err != nil || math.Abs(float64(got[0])-0.6) > 1e-6 || math.Abs(float64(got[1])+0.8) > 1e-6 {
-		t.Errorf("unit: %v, %v", got, err)
 	}
 }
 
@@ -139,7 +128,7 @@ func TestBM25(t *testing.T) {
 	length := make(map[string]float64)
 	for name, text := range texts {
 		bags[name] = map[string]float64{"dog": 2}
-		for term := range strings.FieldsSeq(terms(text)) {
+		for term := range slices.Values(prepare.Terms(text)) {
 			bags[name][term]++
 		}
 		for _, n := range bags[name] {
@@ -195,7 +184,7 @@ func TestMemoryAgainstFresh(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(revision), 1))
 		entries := make([]*entry, 40)
 		for i := range entries {
-			v, err := unit(randomVector(r, 5))
+			v, err := prepare.Unit(randomVector(r, 5))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +219,7 @@ func TestMemoryAgainstFresh(t *testing.T) {
 	}
 	for i := range 20 {
 		texts := []string{fmt.Sprintf("what is ERR-%d %s", i*10, word(uint64(i)))}
-		v, err := unit(randomVector(r, 5))
+		v, err := prepare.Unit(randomVector(r, 5))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,13 +290,5 @@ func TestPerDocument(t *testing.T) {
 	}
 	if len(hits) != 4 || count["a"] != 2 || count["b"] != 2 {
 		t.Errorf("passages by document: %v, want 2 of each", count)
-	}
-}
-
-func TestQueryTexts(t *testing.T) {
-	long := strings.Repeat("é", maxQuery) // 2 bytes each
-	got := queryTexts([]string{" a ", "", "a", "b\xff", "\x00", long})
-	if len(got) != 3 || got[0] != "a" || got[1] != "b\uFFFD" || len(got[2]) > maxQuery+1 || strings.Contains(got[2], "\uFFFD") {
-		t.Errorf("queryTexts gives %.80q", got)
 	}
 }

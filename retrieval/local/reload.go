@@ -63,7 +63,7 @@ func (x *Index) pull(ctx context.Context, conn *sql.Conn) error {
 	if err != nil || delta.generation == x.disk.generation {
 		return err
 	}
-	changes := prepare(delta.changed)
+	changes := prepareChanges(delta.changed)
 	x.mu.RLock()
 	for name := range x.memory.documents {
 		if !delta.documents[name] {
@@ -76,8 +76,8 @@ func (x *Index) pull(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// prepare makes entries of what was read, on all processors.
-func prepare(documents []rawDocument) []change {
+// prepareChanges makes entries of what was read, on all processors.
+func prepareChanges(documents []rawDocument) []change {
 	changes := make([]change, len(documents))
 	var next atomic.Int64
 	var wg sync.WaitGroup

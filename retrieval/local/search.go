@@ -6,40 +6,13 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/askback/askback/retrieval"
+	"github.com/askback/askback/retrieval/internal/prepare"
 )
 
 // depth is the least number of places of each ranking that are fused.
 const depth = 100
-
-// maxQuery is the number of bytes of a query text that are searched for: of a
-// longer one, the first and the last half of that.
-const maxQuery = 8192
-
-// queryTexts gives the texts of a query as they are searched for: valid UTF-8,
-// not empty, each once, and not too long.
-func queryTexts(texts []string) []string {
-	var out []string
-	for _, text := range texts {
-		if len(text) > maxQuery {
-			head, tail := maxQuery/2, len(text)-maxQuery/2
-			for head > 0 && !utf8.RuneStart(text[head]) {
-				head--
-			}
-			for tail < len(text) && !utf8.RuneStart(text[tail]) {
-				tail++
-			}
-			text = text[:head] + "\n" + text[tail:]
-		}
-		text = strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD"))
-		if text != "" && !slices.Contains(out, text) {
-			out = append(out, text)
-		}
-	}
-	return out
-}
 
 // ranked is how the passages stand to one text of a query, by slot.
 type ranked struct {
@@ -65,10 +38,7 @@ func (m *memory) search(texts []string, vectors [][]float32, filter map[string]s
 	allowed := func(slot int32) bool { return !leftOut(slot) && present(slot) }
 	rankings := make([]ranked, len(texts))
 	for i, text := range texts {
-		a := analyzers.Get().(*analyzer)
-		terms := a.terms(text, retrieval.ScanIdentifiers(text))
-		rankings[i] = ranked{m.vectors.cosines(vectors[i]), m.lexical.score(terms, make([]float32, len(m.entries)))}
-		analyzers.Put(a)
+		rankings[i] = ranked{m.vectors.cosines(vectors[i]), m.lexical.score(prepare.Terms(text), make([]float32, len(m.entries)))}
 	}
 	for n := max(depth, 4*limit); ; n *= 4 {
 		hits := m.collect(m.rank(rankings, asked, allowed, n), asked, rankings, limit, perDocument)
@@ -87,29 +57,9 @@ func matches(metadata, filter map[string]string) bool {
 	return true
 }
 
-// wanted gives the identifiers that the texts ask for, each once: the sure ones,
-// and the others whose family is known.
+// wanted gives the identifiers that the texts ask for.
 func (m *memory) wanted(texts []string) []retrieval.Identifier {
-	var wanted []retrieval.Identifier
-	for _, text := range texts {
-		pair := ""
-		for _, id := range retrieval.ScanIdentifiers(text) {
-			if pair != "" && strings.HasSuffix(pair, " "+id.Text) {
-				continue // the number of the one before
-			}
-			pair = ""
-			if !id.Sure && m.families[id.Family] == nil {
-				continue
-			}
-			if strings.Contains(id.Text, " ") {
-				pair = id.Text
-			}
-			if !slices.ContainsFunc(wanted, func(w retrieval.Identifier) bool { return w.Key == id.Key }) {
-				wanted = append(wanted, id)
-			}
-		}
-	}
-	return wanted
+	return prepare.Wanted(texts, func(family string) bool { return m.families[family] != nil })
 }
 
 // asked is how the passages stand to the identifiers that a query asks for, by

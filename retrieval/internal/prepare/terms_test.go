@@ -1,18 +1,10 @@
-package local
+package prepare
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/askback/askback/retrieval"
 )
-
-func terms(text string) string {
-	a := analyzers.Get().(*analyzer)
-	defer analyzers.Put(a)
-	return strings.Join(a.terms(text, retrieval.ScanIdentifiers(text)), " ")
-}
 
 func TestTerms(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
@@ -46,7 +38,7 @@ func TestTerms(t *testing.T) {
 		{"bad \xff\xfe bytes", "bad byte"},
 		{strings.Repeat("x", 130), strings.Repeat("x", 64) + " " + strings.Repeat("x", 64) + " xx"},
 	} {
-		if got := terms(test.text); got != test.want {
+		if got := strings.Join(Terms(test.text), " "); got != test.want {
 			t.Errorf("%q\n got %s\nwant %s", test.text, got, test.want)
 		}
 	}
@@ -57,9 +49,7 @@ func FuzzTerms(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		a := analyzers.Get().(*analyzer)
-		defer analyzers.Put(a)
-		for _, term := range a.terms(s, retrieval.ScanIdentifiers(s)) {
+		for _, term := range Terms(s) {
 			if term == "" || !utf8.ValidString(term) || strings.ContainsAny(term, " \n") {
 				t.Fatalf("%q gives the term %q", s, term)
 			}

@@ -1,6 +1,7 @@
-package local
+package prepare
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -11,6 +12,14 @@ import (
 
 	"github.com/askback/askback/retrieval"
 )
+
+// Terms cuts a text into the words that BM25 compares, with the identifiers
+// that it holds.
+func Terms(text string) []string {
+	a := analyzers.Get().(*analyzer)
+	defer analyzers.Put(a)
+	return slices.Clone(a.terms(text, retrieval.ScanIdentifiers(text)))
+}
 
 // terms cuts a text into the words that BM25 compares, in order. Words are
 // folded (NFKC, lower case, no accents) and, if plain Latin, stemmed as English;
@@ -45,7 +54,7 @@ const identifierMark = "="
 // terms returns is valid until the next call.
 type analyzer struct {
 	out    []string
-	counts map[string]float32 // for newEntry
+	counts map[string]float32 // for Passage
 	stems  map[string]string
 }
 
