@@ -163,10 +163,15 @@ func progress(w io.Writer, total int, what string) *progressbar.ProgressBar {
 
 func printReports(w io.Writer, reports []evaluate.Report) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "gate\tcases\task\taccuracy\trecall\tprecision\tover-asking\tAUC\tthreshold\tms\t")
+	fmt.Fprintln(t, "gate\tcases\task\taccuracy\trecall\tprecision\tover-asking\tAUC\tcalibration\tthreshold\tms\t")
 	for _, r := range reports {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f\t\n",
-			r.Gate, r.Cases, r.Asking, r.Accuracy, r.Recall, r.Precision, r.OverAsking, r.AUC, r.Threshold, r.MedianMs)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f\t\n",
+			r.Gate, r.Cases, r.Asking, r.Accuracy, r.Recall, r.Precision, r.OverAsking, r.AUC, r.CalibrationError, r.Threshold, r.MedianMs)
+	}
+	for _, r := range reports {
+		if r.OptionCases > 0 {
+			fmt.Fprintf(t, "\ngate %s options\tcases\tprecision\trecall\t\n\t%d\t%.3f\t%.3f\t\n", r.Gate, r.OptionCases, r.OptionPrecision, r.OptionRecall)
+		}
 	}
 	for _, r := range reports {
 		if len(r.ByKind) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -22,6 +23,8 @@ type Prediction struct {
 	Ms       float64               `json:"ms"`
 	Label    *int                  `json:"label,omitempty"`
 	Kind     string                `json:"kind,omitempty"`
+	// Readings are the options that the case wants, for judging those given.
+	Readings []conversation.Option `json:"readings,omitempty"`
 }
 
 // Run gives a prediction for each case at each of the gates, in order; a case
@@ -49,6 +52,9 @@ func Run(ctx context.Context, g gate.Gate, cases []Case, gates ...gate.Stage) it
 				}
 				p := Prediction{ID: c.ID, Gate: s, Score: d.Score, Asked: d.Ask, Options: []conversation.Option{},
 					Ms: float64(d.Elapsed) / float64(time.Millisecond), Label: &label, Kind: c.Kind}
+				if d.Ask && ask {
+					p.Readings = c.Options
+				}
 				if d.Ask {
 					p.Question, p.Options = d.Verdict.Clarification, append(p.Options, d.Verdict.Options...)
 				}
@@ -71,8 +77,18 @@ type Report struct {
 	Precision  float64    `json:"precision"`   // rightly asked, of those asked; 0 if none was
 	OverAsking float64    `json:"over_asking"` // asked, of those that are clear
 	AUC        float64    `json:"auc"`         // that an asking case scores above a clear one; ties count half
-	MedianMs   float64    `json:"median_ms"`   // of a decision
-	ByKind     []Kind     `json:"by_kind,omitempty"`
+	// CalibrationError is how far scores are from the share of asking cases,
+	// on average over ten bins of the score, weighed by their cases.
+	CalibrationError float64 `json:"calibration_error"`
+	// OptionPrecision is the share of given options that stand for a reading of
+	// the case, each reading counting once; OptionRecall the share of readings
+	// that were given. Both over the rightly asked cases whose readings are tied
+	// to passages and that were given options: OptionCases of them.
+	OptionPrecision float64 `json:"option_precision"`
+	OptionRecall    float64 `json:"option_recall"`
+	OptionCases     int     `json:"option_cases"`
+	MedianMs        float64 `json:"median_ms"` // of a decision
+	ByKind          []Kind  `json:"by_kind,omitempty"`
 }
 
 // Kind is how one kind of case fared.
@@ -90,6 +106,7 @@ func Measure(s gate.Stage, threshold float64, predictions []Prediction) Report {
 	var scored []Prediction
 	kinds := map[string]*Kind{}
 	var ms []float64
+	var given, fitting, readings int
 	for _, p := range predictions {
 		if p.Gate != s || p.Label == nil {
 			continue
@@ -115,6 +132,12 @@ func Measure(s gate.Stage, threshold float64, predictions []Prediction) Report {
 				falseAsks++
 			}
 		}
+		if wanted := tied(p.Readings); p.Asked && want && len(p.Options) > 0 && len(wanted) > 0 {
+			r.OptionCases++
+			given += len(p.Options)
+			readings += len(wanted)
+			fitting += matches(p.Options, wanted)
+		}
 		if p.Asked == want {
 			right++
 			k.Right++
@@ -129,7 +152,8 @@ func Measure(s gate.Stage, threshold float64, predictions []Prediction) Report {
 	}
 	r.Accuracy, r.Recall = ratio(right, r.Cases), ratio(hits, r.Asking)
 	r.Precision, r.OverAsking = ratio(hits, asked), ratio(falseAsks, r.Cases-r.Asking)
-	r.AUC = auc(scored)
+	r.AUC, r.CalibrationError = auc(scored), calibrationError(scored)
+	r.OptionPrecision, r.OptionRecall = ratio(fitting, given), ratio(fitting, readings)
 	if len(ms) > 0 {
 		slices.Sort(ms)
 		r.MedianMs = ms[len(ms)/2]
@@ -141,6 +165,44 @@ func Measure(s gate.Stage, threshold float64, predictions []Prediction) Report {
 	}
 	slices.SortFunc(r.ByKind, func(a, b Kind) int { return b.Cases - a.Cases })
 	return r
+}
+
+// tied are the options that name passages.
+func tied(options []conversation.Option) []conversation.Option {
+	return slices.DeleteFunc(slices.Clone(options), func(o conversation.Option) bool { return len(o.Passages) == 0 })
+}
+
+// matches counts the options that share a passage with a reading, each reading
+// matched once.
+func matches(options, readings []conversation.Option) int {
+	readings = slices.Clone(readings)
+	n := 0
+	for _, o := range options {
+		k := slices.IndexFunc(readings, func(r conversation.Option) bool {
+			return slices.ContainsFunc(o.Passages, func(id string) bool { return slices.Contains(r.Passages, id) })
+		})
+		if k >= 0 {
+			readings = slices.Delete(readings, k, k+1)
+			n++
+		}
+	}
+	return n
+}
+
+// calibrationError is the expected calibration error over ten bins of equal width.
+func calibrationError(ps []Prediction) float64 {
+	const bins = 10
+	var scores, labels [bins]float64
+	for _, p := range ps {
+		b := max(0, min(bins-1, int(p.Score*bins)))
+		scores[b] += p.Score
+		labels[b] += float64(*p.Label)
+	}
+	sum := 0.0
+	for b := range bins {
+		sum += math.Abs(scores[b] - labels[b])
+	}
+	return sum / float64(max(1, len(ps)))
 }
 
 // auc is the area under the ROC curve, by ranks (Mann-Whitney U); ties count

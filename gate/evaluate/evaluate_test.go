@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
 )
 
@@ -58,5 +59,31 @@ func TestMeasure(t *testing.T) {
 	}
 	if got := Measure(gate.Post, .5, ps); got.Cases != 3 || got.AUC != .5 {
 		t.Errorf("gate 2 leaves out the case without a label: %+v", got)
+	}
+}
+
+func TestMeasureOptions(t *testing.T) {
+	option := func(ids ...string) conversation.Option { return conversation.Option{Text: "x", Passages: ids} }
+	one, zero := 1, 0
+	ps := []Prediction{
+		// Two options for one reading: one of them fits, one reading is missing.
+		{Gate: gate.Post, Score: .9, Asked: true, Label: &one,
+			Options:  []conversation.Option{option("a"), option("b")},
+			Readings: []conversation.Option{option("a", "b"), option("c")}},
+		{Gate: gate.Post, Score: .9, Asked: true, Label: &one,
+			Options:  []conversation.Option{option("a"), option("c")},
+			Readings: []conversation.Option{option("c"), option("a")}},
+		// Asked openly, wrongly, or without readings tied to passages: not judged.
+		{Gate: gate.Post, Score: .9, Asked: true, Label: &one, Readings: []conversation.Option{option("a")}},
+		{Gate: gate.Post, Score: .9, Asked: true, Label: &zero, Options: []conversation.Option{option("a")}},
+		{Gate: gate.Post, Score: .1, Asked: true, Label: &one, Options: []conversation.Option{option("a")}, Readings: []conversation.Option{option()}},
+	}
+	got := Measure(gate.Post, .5, ps)
+	if got.OptionCases != 2 || got.OptionPrecision != .75 || got.OptionRecall != .75 {
+		t.Errorf("options: %d cases, precision %v, recall %v; want 2, 0.75, 0.75", got.OptionCases, got.OptionPrecision, got.OptionRecall)
+	}
+	// Four of score .9, three of them asking; one of .1 that asks.
+	if want := (math.Abs(4*.9-3) + math.Abs(.1-1)) / 5; math.Abs(got.CalibrationError-want) > 1e-9 {
+		t.Errorf("calibration error %v, want %v", got.CalibrationError, want)
 	}
 }
