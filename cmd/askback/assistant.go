@@ -29,7 +29,7 @@ import (
 // sourceFlags choose what is answered from.
 type sourceFlags struct {
 	Docs    string `help:"Answer from the files of this folder: Markdown, text, HTML, PDF, CSV, JSON, JSONL, DOCX." type:"path" placeholder:"DIR"`
-	Index   string `help:"Keep the index of --docs in this file and bring it up to date by content." type:"path" placeholder:"FILE"`
+	Index   string `help:"Keep the index of --docs in this file and bring it up to date by content; without --docs, answer from this index as askback ingest left it." type:"path" placeholder:"FILE"`
 	Rebuild bool   `help:"If the index file cannot be used, move it aside and build a new one."`
 }
 
@@ -88,7 +88,7 @@ func (f gateFlags) clarifier() (*lora.Clarifier, error) {
 // assistant is everything a conversation needs.
 type assistant struct {
 	pipeline      *pipeline.Pipeline
-	index         *local.Index
+	knowledge     knowledge
 	store         conversation.Store
 	sources       string   // what is loaded, in a line
 	documents     []string // their names
@@ -101,8 +101,8 @@ type suggestion struct{ text, shows string }
 
 // close releases what is open, however far the opening came.
 func (a *assistant) close() {
-	if a.index != nil {
-		_ = a.index.Close()
+	if a.knowledge != nil {
+		_ = a.knowledge.Close()
 	}
 	if a.store != nil {
 		_ = a.store.Close()
@@ -128,19 +128,19 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 	if err != nil {
 		return nil, err
 	}
-	if s.Docs == "" {
-		if s.Index != "" {
-			return nil, usagef("--index needs --docs: it keeps the index of a folder")
-		}
-		err = a.openSample(ctx, embedder)
-	} else {
+	switch {
+	case s.Docs != "":
 		err = a.openFolder(ctx, errOut, s, embedder)
+	case s.Index != "":
+		err = a.openIngested(ctx, errOut, s, embedder)
+	default:
+		err = a.openSample(ctx, embedder)
 	}
 	if err != nil {
 		return nil, err
 	}
 	a.pipeline, err = pipeline.New(pipeline.Parts{
-		Store: a.store, Retriever: a.index, Clarifier: clarifier, Policy: g.policy(),
+		Store: a.store, Retriever: a.knowledge, Clarifier: clarifier, Policy: g.policy(),
 		Generator: generation.Extractive{Embedder: embedder}, Matcher: embedder,
 	})
 	return a, err
@@ -163,16 +163,17 @@ func (a *assistant) openSample(ctx context.Context, embedder *minilm.Embedder) (
 	if err != nil {
 		return err
 	}
-	a.index, err = local.Open(ctx, local.Options{Embedder: embedder, Identity: embedder.Identity(), Vectors: vectors})
+	index, err := local.Open(ctx, local.Options{Embedder: embedder, Identity: embedder.Identity(), Vectors: vectors})
 	if err != nil {
 		return err
 	}
+	a.knowledge = index
 	report, err := a.sync(ctx, io.Discard, sample.Documents, embedder)
 	if err != nil {
 		return err
 	}
 	a.sources = fmt.Sprintf("the sample knowledge base: %s (%s, %s); --docs DIR for your own",
-		sample.About, counted(len(report.Added), "document"), counted(a.index.Len(), "passage"))
+		sample.About, counted(len(report.Added), "document"), counted(index.Len(), "passage"))
 	questions, err := sample.Questions()
 	// What gate 1 asks about comes first: with a dialogue before it, it may be clear.
 	for _, first := range []bool{true, false} {
@@ -192,22 +193,11 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 		return usagef("--docs: %w", err)
 	}
 	defer folder.Close()
-	options := local.Options{Path: s.Index, Embedder: embedder, Identity: embedder.Identity()}
-	a.index, err = local.Open(ctx, options)
-	if err != nil && s.Rebuild && (errors.Is(err, local.ErrCorrupt) || errors.Is(err, local.ErrForeign) || errors.Is(err, local.ErrEmbedder)) {
-		aside, rebuildErr := local.Rebuild(s.Index)
-		if rebuildErr != nil {
-			return rebuildErr
-		}
-		fmt.Fprintf(errOut, "The index could not be used (%v). It was moved to %s; building a new one.\n", err, aside)
-		a.index, err = local.Open(ctx, options)
-	}
+	index, err := openIndex(ctx, errOut, s.Index, s.Rebuild, embedder, embedder.Identity())
 	if err != nil {
-		if s.Index != "" && !s.Rebuild {
-			err = fmt.Errorf("%w\n--rebuild moves the file aside and builds a new index", err)
-		}
 		return err
 	}
+	a.knowledge = index
 	report, err := a.sync(ctx, errOut, folder, embedder)
 	if err != nil {
 		if errors.Is(err, documents.ErrNoDocuments) {
@@ -215,7 +205,7 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 		}
 		return err
 	}
-	a.sources = fmt.Sprintf("%s: %s, %s", s.Docs, counted(len(a.documents), "document"), counted(a.index.Len(), "passage"))
+	a.sources = fmt.Sprintf("%s: %s, %s", s.Docs, counted(len(a.documents), "document"), counted(index.Len(), "passage"))
 	if s.Index != "" {
 		a.sources += fmt.Sprintf(" (index: %d new, %d changed, %d unchanged, %d deleted)",
 			len(report.Added), len(report.Changed), len(report.Unchanged), len(report.Deleted))
@@ -239,7 +229,7 @@ func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embe
 			skipped = append(skipped, r)
 		}
 	})
-	report, err := retrieval.Sync(ctx, a.index, inputs, retrieval.SyncOptions{})
+	report, err := retrieval.Sync(ctx, a.knowledge, inputs, retrieval.SyncOptions{})
 	_ = bar.Finish()
 	for _, r := range skipped {
 		if r.Skipped != "" {

@@ -38,6 +38,8 @@ type cli struct {
 	Ask  askCommand  `cmd:"" help:"Ask one question."`
 	Eval evalCommand `cmd:"" help:"Measure the gates on labelled cases."`
 
+	Ingest ingestCommand `cmd:"" help:"Bring an index file or a Qdrant collection up to date with a folder."`
+
 	Version kong.VersionFlag `help:"Show the version and leave." env:"-"`
 }
 

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/askback/askback/retrieval"
+	"github.com/askback/askback/retrieval/local"
+	"github.com/askback/askback/retrieval/minilm"
+)
+
+// ingest runs the program and gives its report.
+func ingest(t *testing.T, args ...string) ingestReport {
+	t.Helper()
+	out, err := exec.Command("askback", append([]string{"ingest", "--json"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("ingest %v: %v", args, err)
+	}
+	var r ingestReport
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("ingest %v: %v in %s", args, err, out)
+	}
+	return r
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents gives the fingerprints of the documents of an index, and its passages
+// by id.
+func contents(t *testing.T, path string) (map[string]string, map[string]retrieval.Passage) {
+	t.Helper()
+	model, err := minilm.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := local.Open(t.Context(), local.Options{Path: path, Embedder: model, Identity: model.Identity()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	documents, err := x.Documents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	passages := make(map[string]retrieval.Passage)
+	if x.Len() > 0 {
+		found, err := x.Retrieve(t.Context(), retrieval.Query{Texts: []string{"station"}, Limit: x.Len()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range found {
+			p.Score = 0
+			passages[p.ID] = p
+		}
+		if len(passages) != x.Len() {
+			t.Fatalf("%d of %d passages found", len(passages), x.Len())
+		}
+	}
+	return documents, passages
+}
+
+// TestIngestKilled kills the program (as kill -9 does) while it embeds, once in
+// small files and twice in a large one, which is stored in one step. What the
+// next run embeds is exactly what was not embedded yet, and the index is in the
+// end what one run makes.
+func TestIngestKilled(t *testing.T) {
+	dir := t.TempDir()
+	docs, index := filepath.Join(dir, "docs"), filepath.Join(dir, "index.db")
+	for i := range 80 {
+		writeFile(t, fmt.Sprintf("%s/a%02d.md", docs, i), fmt.Sprintf("# Station %d\n\nStation %d opens at %d in the morning.\n", i, i, i%12))
+	}
+	var large strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&large, "{\"title\": \"Tariff %d\", \"text\": \"The tariff of zone %d is %d euros at station %d.\"}\n", i, i, i*3, i*7)
+	}
+	writeFile(t, docs+"/large.jsonl", large.String())
+	writeFile(t, docs+"/last.md", "The last station has no tariff.\n")
+
+	whole := ingest(t, docs, "--index", dir+"/whole.db")
+	if whole.Passages != 481 || whole.Embedded != 481 || len(whole.Skipped) != 0 {
+		t.Fatalf("a run in one go: %+v", whole)
+	}
+	wantDocuments, wantPassages := contents(t, dir+"/whole.db")
+
+	model, err := minilm.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const record = 400 * 4 // at least, in bytes
+	for _, until := range []int64{1, 64 * record, 192 * record} {
+		kill(t, until, index+".embedded", "ingest", docs, "--index", index)
+		if _, err := os.Stat(index); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, stored := contents(t, index)
+	kept, err := openVectorFile(index+".embedded", model.Identity())
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := 0
+	for id, p := range wantPassages {
+		if _, ok := stored[id]; !ok && kept.get(retrieval.EmbeddingText(p)) == nil {
+			missing++
+		}
+	}
+	if err := kept.f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if missing == 0 || missing > 481-128 {
+		t.Fatalf("%d passages were left to embed; the kills came too late or too early", missing)
+	}
+	last := ingest(t, docs, "--index", index)
+	if last.Embedded != missing {
+		t.Errorf("after the kills %d passages were embedded, %d were missing", last.Embedded, missing)
+	}
+	documents, passages := contents(t, index)
+	if !maps.Equal(documents, wantDocuments) {
+		t.Errorf("documents\n%v\nwant\n%v", documents, wantDocuments)
+	}
+	equal := func(a, b retrieval.Passage) bool {
+		return a.Text == b.Text && a.Title == b.Title && a.Source == b.Source && a.Document == b.Document && maps.Equal(a.Metadata, b.Metadata)
+	}
+	if !maps.EqualFunc(passages, wantPassages, equal) {
+		t.Errorf("%d passages, want %d, the same", len(passages), len(wantPassages))
+	}
+	if _, err := os.Stat(index + ".embedded"); err == nil {
+		t.Error("the file of vectors is left behind")
+	}
+	if again := ingest(t, docs, "--index", index); again.Embedded != 0 || again.Unchanged != 82 {
+		t.Errorf("again: %+v", again)
+	}
+}
+
+// kill runs the program and kills it once a file is longer than that.
+func kill(t *testing.T, until int64, file string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("askback", args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if info, err := os.Stat(file); err == nil && info.Size() > until {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+		t.Fatalf("the program ended before it was killed (%v)", err)
+	}
+}
+
+// TestIngestTextWithoutSpaces wants a long transcript in a script without word
+// spaces, and a line of base64, to be cut, embedded and stored whole.
+func TestIngestTextWithoutSpaces(t *testing.T) {
+	dir := t.TempDir()
+	var lines []string
+	for i := range 12 {
+		line := fmt.Sprintf("访谈者%d：", i)
+		for j := range 20 {
+			line += fmt.Sprintf("我们在第%d号车站工作了%d年，每天都很忙。", i, j)
+		}
+		lines = append(lines, line)
+	}
+	writeFile(t, dir+"/docs/interview.md", strings.Join(lines, "\n\n"))
+	var key strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&key, "QmFz%04X", i*7919%0xffff)
+	}
+	writeFile(t, dir+"/docs/key.txt", key.String())
+	r := ingest(t, dir+"/docs", "--index", dir+"/index.db")
+	if r.Passages < 30 || r.Embedded != r.Passages || len(r.Skipped) > 0 || len(r.Warnings) > 0 {
+		t.Fatalf("%+v", r)
+	}
+	model, err := minilm.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, passages := contents(t, dir+"/index.db")
+	length := map[string]int{}
+	for _, p := range passages {
+		if n := model.Count(p.Text); n > 512 {
+			t.Errorf("%s has %d tokens", p.Source, n)
+		}
+		length[p.Document] += len(strings.ReplaceAll(p.Text, "\n", ""))
+	}
+	want := map[string]int{"interview.md": len(strings.Join(lines, "")), "key.txt": key.Len()}
+	for document, n := range want {
+		if length[document] < n {
+			t.Errorf("%s: %d bytes are stored, want %d", document, length[document], n)
+		}
+	}
+}
+
+func TestVectorFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "v")
+	open := func(identity string) *vectorFile {
+		t.Helper()
+		v, err := openVectorFile(path, identity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	v := open("model 1")
+	if err := v.put([]string{"a", "b"}, [][]float32{{1, 2}, {3, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.close(); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := func(at int) []byte {
+		data := slices.Clone(good)
+		data[at] ^= 0x40
+		return data
+	}
+	first := len("askback vectors 1 model 1\n")
+	for _, test := range []struct {
+		name     string
+		data     []byte
+		identity string
+		want     string // the texts whose vector is there
+	}{
+		{"whole", good, "model 1", "ab"},
+		{"another embedder", good, "model 2", ""},
+		{"cut in the last record", good[:len(good)-1], "model 1", "a"},
+		{"cut in the first record", good[:first+5], "model 1", ""},
+		{"cut in the header", good[:5], "model 1", ""},
+		{"empty", nil, "model 1", ""},
+		{"a number changed", changed(len(good) - 6), "model 1", "a"},
+		{"a length changed", changed(first + 16), "model 1", ""},
+		{"more after the end", append(slices.Clone(good), "torn"...), "model 1", "ab"},
+	} {
+		writeFile(t, path, string(test.data))
+		v := open(test.identity)
+		got := ""
+		for text, want := range map[string][]float32{"a": {1, 2}, "b": {3, 4}} {
+			if vector := v.get(text); vector != nil {
+				got += text
+				if !slices.Equal(vector, want) {
+					t.Errorf("%s: %s has %v", test.name, text, vector)
+				}
+			}
+		}
+		if got == "ba" { // in no order
+			got = "ab"
+		}
+		if got != test.want {
+			t.Errorf("%s: has %q, want %q", test.name, got, test.want)
+		}
+		// What is added after that is found again.
+		if err := v.put([]string{"c"}, [][]float32{{5}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.close(); err != nil {
+			t.Fatal(err)
+		}
+		if v = open(test.identity); !slices.Equal(v.get("c"), []float32{5}) {
+			t.Errorf("%s: what was added is lost", test.name)
+		}
+		if err := v.clear(); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s: an empty file is left", test.name)
+		}
+	}
+}
+
+func FuzzVectorFile(f *testing.F) {
+	f.Add([]byte("askback vectors 1 m\n"))
+	f.Add([]byte("askback vectors 1 m\n0123456789abcdef\xff\xff\xff\xff0123"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "v")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		v, err := openVectorFile(path, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.put([]string{"a"}, [][]float32{{1}}); err != nil || !slices.Equal(v.get("a"), []float32{1}) {
+			t.Errorf("what was added is lost: %v", err)
+		}
+		_ = v.close()
+	})
+}
+
+func TestForecast(t *testing.T) {
+	f := &forecast{sizes: map[string]int64{"a": 100, "b": 100, "c": 200}, left: 400}
+	for _, step := range []struct {
+		read     string
+		passages int // -1: not changed
+		want     int
+	}{{"a", -1, 0}, {"b", 10, 30}, {"c", 30, 40}, {"unknown", 5, 45}} {
+		f.read(step.read)
+		if step.passages >= 0 {
+			f.cut(step.passages)
+		}
+		if got := f.total(0); got != step.want {
+			t.Errorf("after %s: %d passages in all, want %d", step.read, got, step.want)
+		}
+	}
+}
