@@ -17,27 +17,62 @@ const maxID = 1024
 // CheckID says what is wrong with the id of a conversation: it must be valid
 // UTF-8 without a NUL byte, from 1 to 1024 bytes long.
 func CheckID(id string) error {
-	switch {
-	case id == "":
+	if id == "" {
 		return errors.New("the conversation's id is empty; give it one")
-	case len(id) > maxID:
-		return fmt.Errorf("the conversation's id is %d bytes long; at most %d are kept", len(id), maxID)
-	case !utf8.ValidString(id):
-		return fmt.Errorf("the conversation's id %q is not valid UTF-8", id)
-	case strings.ContainsRune(id, 0):
-		return fmt.Errorf("the conversation's id %q holds a NUL byte", id)
+	}
+	return checkName("conversation's id", id)
+}
+
+func checkName(what, s string) error {
+	switch {
+	case len(s) > maxID:
+		return fmt.Errorf("the %s is %d bytes long; at most %d are kept", what, len(s), maxID)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("the %s %q is not valid UTF-8", what, s)
+	case strings.ContainsRune(s, 0):
+		return fmt.Errorf("the %s %q holds a NUL byte", what, s)
 	}
 	return nil
+}
+
+// Check says what is wrong with a request. User and key keep to the rules of
+// CheckID, and may be empty.
+func (r Request) Check() error {
+	return errors.Join(CheckID(r.Conversation), checkName("user", r.User), checkName("message's key", r.Key))
+}
+
+// Open is the turn of that number as it is kept while it runs.
+func (r Request) Open(number int, now time.Time) Turn {
+	text := valid(r.Text)
+	return Turn{Number: number, At: now.UTC().Round(0), Text: text, Question: text, Key: r.Key}
+}
+
+// Abandoned is a turn that was running when its process died, as it is kept.
+func (t Turn) Abandoned() Turn {
+	t.Kind, t.Key = KindPartial, ""
+	return t
+}
+
+// Earlier is the number of the turns before the last so many of n, as
+// Request.Last counts them.
+func Earlier(n, last int) int {
+	switch {
+	case last == 0:
+		last = DefaultLast
+	case last < 0:
+		return 0
+	}
+	return max(0, n-last)
 }
 
 // Clone gives a copy that shares nothing with c.
 func (c *Conversation) Clone() *Conversation {
 	n := &Conversation{ID: c.ID, User: c.User, Earlier: c.Earlier, Turns: slices.Clone(c.Turns), State: c.State.clone()}
-	for i := range n.Turns {
-		n.Turns[i].Detail = slices.Clone(n.Turns[i].Detail)
+	for i, t := range n.Turns {
+		n.Turns[i] = t.clone()
 	}
 	if c.Open != nil {
-		o := *c.Open
+		o := c.Open.clone()
 		n.Open = &o
 	}
 	if c.Asked != nil {
@@ -47,6 +82,11 @@ func (c *Conversation) Clone() *Conversation {
 		}
 	}
 	return n
+}
+
+func (t Turn) clone() Turn {
+	t.Detail = slices.Clone(t.Detail)
+	return t
 }
 
 func (s State) clone() State {
@@ -80,8 +120,9 @@ func (p Pending) clone() Pending {
 // The turns of next must begin with those of stored, unchanged, and what is new
 // must be numbered on from there. In what is new, invalid UTF-8 becomes U+FFFD
 // (text is cleaned at this border, never refused), times become UTC, and a turn
-// without a time gets now.
-func Next(stored, next *Conversation, now time.Time) (*Conversation, error) {
+// without a time gets now. The first new turn gets the request's key, unless it
+// was broken off: then the same message may be sent again.
+func Next(stored, next *Conversation, r Request, now time.Time) (*Conversation, error) {
 	if next == nil {
 		return nil, errors.New("committing a turn: no conversation given")
 	}
@@ -89,9 +130,9 @@ func Next(stored, next *Conversation, now time.Time) (*Conversation, error) {
 		return nil, fmt.Errorf("committing a turn: the claim is on conversation %q, not on %q", stored.ID, next.ID)
 	}
 	have := len(stored.Turns)
-	if len(next.Turns) < have {
-		return nil, fmt.Errorf("committing to conversation %q: it has %d turns, and only %d were given; stored turns are never removed",
-			stored.ID, have, len(next.Turns))
+	if len(next.Turns) < have || next.Earlier != stored.Earlier {
+		return nil, fmt.Errorf("committing to conversation %q: it was read with the turns %d to %d, and %d to %d were given; stored turns are never removed",
+			stored.ID, stored.Earlier+1, stored.Next()-1, next.Earlier+1, next.Next()-1)
 	}
 	for i, t := range stored.Turns {
 		if !sameTurn(t, next.Turns[i]) {
@@ -100,10 +141,15 @@ func Next(stored, next *Conversation, now time.Time) (*Conversation, error) {
 		}
 	}
 	n := next.Clone()
+	n.User, n.Open = stored.User, nil
 	for i := have; i < len(n.Turns); i++ {
 		t := &n.Turns[i]
-		if t.Number != i+1 {
-			return nil, fmt.Errorf("committing to conversation %q: the new turn is numbered %d and must be %d", stored.ID, t.Number, i+1)
+		if number := stored.Earlier + i + 1; t.Number != number {
+			return nil, fmt.Errorf("committing to conversation %q: the new turn is numbered %d and must be %d", stored.ID, t.Number, number)
+		}
+		t.Key = ""
+		if i == have && t.Kind != KindPartial {
+			t.Key = r.Key
 		}
 		if len(t.Detail) > 0 {
 			detail, err := compact(t.Detail)

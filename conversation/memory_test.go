@@ -2,7 +2,6 @@ package conversation_test
 
 import (
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -13,9 +12,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func(t *testing.T, wait time.Duration) conversation.Store {
+	storetest.Run(t, func(t *testing.T, o storetest.Options) conversation.Store {
 		s := conversation.NewMemory()
-		s.Wait = wait
+		s.Wait, s.Queue = o.Wait, o.Queue
 		return s
 	})
 }

@@ -159,13 +159,13 @@ func TestFaultsLeaveTheConversation(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t, gate.Policy{})
 			b.ask(t, "What is the deposit?")
-			before, _ := b.store.Load(t.Context(), pipeline.DefaultConversation)
+			before, _ := b.store.Load(t.Context(), pipeline.DefaultConversation, conversation.All)
 			tc.break_(b)
 			_, err := b.Ask(t.Context(), pipeline.Message{Text: tc.text})
 			if err == nil || tc.want != nil && !errors.Is(err, tc.want) {
 				t.Fatalf("error %v, want %v", err, tc.want)
 			}
-			after, _ := b.store.Load(t.Context(), pipeline.DefaultConversation)
+			after, _ := b.store.Load(t.Context(), pipeline.DefaultConversation, conversation.All)
 			if !reflect.DeepEqual(before, after) {
 				t.Errorf("the conversation changed:\n%+v\n%+v", before, after)
 			}
@@ -180,7 +180,7 @@ func TestFaultsLeaveTheConversation(t *testing.T) {
 func TestCancelledTurnLeavesTheConversation(t *testing.T) {
 	b := newBench(t, gate.Policy{})
 	b.ask(t, "What is the deposit?")
-	before, _ := b.store.Load(t.Context(), pipeline.DefaultConversation)
+	before, _ := b.store.Load(t.Context(), pipeline.DefaultConversation, conversation.All)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for e, err := range b.Stream(ctx, pipeline.Message{Text: "Cargo"}) {
@@ -197,7 +197,7 @@ func TestCancelledTurnLeavesTheConversation(t *testing.T) {
 	for range b.Stream(t.Context(), pipeline.Message{Text: "Cargo"}) {
 		break // the reader leaves at the first event
 	}
-	after, _ := b.store.Load(t.Context(), pipeline.DefaultConversation)
+	after, _ := b.store.Load(t.Context(), pipeline.DefaultConversation, conversation.All)
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("the conversation changed:\n%+v\n%+v", before, after)
 	}
@@ -270,7 +270,7 @@ func TestOneTurnAtATime(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	c, err := b.store.Load(t.Context(), pipeline.DefaultConversation)
+	c, err := b.store.Load(t.Context(), pipeline.DefaultConversation, conversation.All)
 	if err != nil || len(c.Turns) != 20 {
 		t.Fatalf("%d turns (%v), want 20", len(c.Turns), err)
 	}

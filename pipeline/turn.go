@@ -55,7 +55,7 @@ func (t *turn) run() error {
 	}
 	var claim conversation.Claim
 	if err := t.timed("claim", func() (err error) {
-		claim, err = t.p.parts.Store.Begin(t.ctx, t.message.Conversation)
+		claim, err = t.p.parts.Store.Begin(t.ctx, conversation.Request{Conversation: t.message.Conversation, Text: t.text})
 		return err
 	}); err != nil {
 		return err

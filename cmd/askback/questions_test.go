@@ -69,7 +69,7 @@ func seed(t *testing.T, s conversation.Store, q sample.Question) error {
 	if len(q.History) == 0 {
 		return nil
 	}
-	claim, err := s.Begin(t.Context(), q.ID)
+	claim, err := s.Begin(t.Context(), conversation.Request{Conversation: q.ID})
 	if err != nil {
 		return err
 	}

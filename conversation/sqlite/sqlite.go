@@ -2,60 +2,36 @@ package sqlite
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/json"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/askback/askback/conversation"
-	"github.com/askback/askback/conversation/internal/keylock"
+	"github.com/askback/askback/conversation/internal/sqlstore"
 )
 
 const (
 	application = 0x61736b63 // "askc", SQLite's application_id of a store of conversations
-	version     = 1          // of the schema, SQLite's user_version
+	version     = 2          // of the schema, SQLite's user_version
 )
 
-// schema makes an empty file into a store. A turn is kept as the JSON of
-// conversation.Turn, so that a NUL byte in a text is no special case.
-const schema = `
-CREATE TABLE conversation (
-	id      TEXT PRIMARY KEY,
-	changed INTEGER NOT NULL,          -- counts commits over all conversations
-	pending TEXT,                      -- JSON of conversation.Pending, or null
-	asked   TEXT                       -- JSON of []conversation.Pending, or null
-);
-CREATE INDEX conversation_changed ON conversation (changed);
-CREATE TABLE turn (
-	conversation TEXT    NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
-	number       INTEGER NOT NULL,
-	body         TEXT    NOT NULL,     -- JSON of conversation.Turn
-	UNIQUE (conversation, number)
-);
-CREATE TABLE claim (
-	conversation TEXT PRIMARY KEY,     -- a conversation may be claimed before it exists
-	owner        TEXT    NOT NULL,     -- names one claim, not a process
-	expires      INTEGER NOT NULL      -- Unix time in milliseconds
-);`
+//go:embed schema.sql
+var schema string
+
+//go:embed upgrade1.sql
+var upgrade1 string
 
 // Options for a store. The zero value works.
-type Options struct {
-	// Wait is how long Begin waits for a running turn of the same conversation
-	// to end. 0 means conversation.DefaultWait.
-	Wait time.Duration
-	// Lease is how long a claim outlives the process that held it. While the
-	// process lives its claims are renewed. 0 means 15 seconds.
-	Lease time.Duration
-}
+type Options = sqlstore.Options
 
 // FileError says that a file cannot be used as a store of conversations.
 type FileError struct {
@@ -77,15 +53,8 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // Store keeps conversations in one SQLite file.
 type Store struct {
-	path  string
-	db    *sql.DB
-	wait  time.Duration
-	lease time.Duration
-
-	turns  keylock.Set // of this process: one waits for the file, the rest for it
-	ctx    context.Context
-	cancel context.CancelFunc
-	renews sync.WaitGroup
+	*sqlstore.Store
+	path string
 }
 
 var _ conversation.Store = (*Store)(nil)
@@ -93,12 +62,6 @@ var _ conversation.Store = (*Store)(nil)
 // Open opens the store in the file at path, and makes it if there is none. A
 // file that is damaged or something else is a *FileError and stays as it is.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	if o.Wait == 0 {
-		o.Wait = conversation.DefaultWait
-	}
-	if o.Lease == 0 {
-		o.Lease = 15 * time.Second
-	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("conversations in %s: %w", path, err)
@@ -108,14 +71,29 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("conversations in %s: %w", path, err)
 	}
 	db.SetMaxOpenConns(4)
-	s := &Store{path: path, db: db, wait: o.Wait, lease: o.Lease}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.prepare(ctx); err != nil {
+	s := &Store{path: path}
+	if err := s.prepare(ctx, db); err != nil {
 		db.Close()
-		s.cancel()
 		return nil, s.explain("opening", err)
 	}
+	s.Store = sqlstore.New(db, sqlstore.Dialect{
+		// The processes that share the file are on one machine and so have one
+		// clock, which is finer than SQLite's.
+		Rewrite: func(q string) string {
+			return strings.ReplaceAll(q, "NOW_US", strconv.FormatInt(time.Now().UnixMicro(), 10))
+		},
+		Read:    &sql.TxOptions{ReadOnly: true}, // one moment's state, without keeping writers out
+		Explain: s.explain,
+		Deleted: forget,
+	}, o)
 	return s, nil
+}
+
+// forget takes deleted text out of the write-ahead log too. If a reader is in
+// the way the log is emptied later.
+func forget(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	return err
 }
 
 // pragmas are set on every connection and read back when the store is opened.
@@ -123,6 +101,7 @@ var pragmas = []struct{ name, set, got string }{
 	{"busy_timeout", "10000", "10000"},
 	{"foreign_keys", "1", "1"},
 	{"synchronous", "FULL", "2"},
+	{"secure_delete", "1", "1"}, // deleted text is overwritten
 }
 
 // dsn names the file with the pragmas of each connection. Transactions begin as
@@ -141,8 +120,8 @@ func dsn(path string) string {
 
 // prepare looks whose file it is before anything in it is changed, then makes
 // the tables if it is new.
-func (s *Store) prepare(ctx context.Context) error {
-	conn, err := s.db.Conn(ctx)
+func (s *Store) prepare(ctx context.Context, db *sql.DB) error {
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,7 +138,7 @@ func (s *Store) prepare(ctx context.Context) error {
 			return fmt.Errorf("SQLite did not take the setting %s = %s, it is %q", p.name, p.set, v)
 		}
 	}
-	fresh, err := s.ours(ctx, conn)
+	known, err := s.known(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -168,7 +147,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	} else if mode != "wal" {
 		return fmt.Errorf("SQLite did not take the setting journal_mode = WAL, it is %q; the file's folder may be read-only or on a network drive", mode)
 	}
-	if !fresh {
+	if known == version {
 		return nil
 	}
 	tx, err := conn.BeginTx(ctx, nil)
@@ -176,10 +155,14 @@ func (s *Store) prepare(ctx context.Context) error {
 		return err
 	}
 	defer tx.Rollback()
-	if fresh, err := s.ours(ctx, tx); err != nil || !fresh {
-		return err // another process was first
+	if known, err = s.known(ctx, tx); err != nil {
+		return err
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, application, version)); err != nil {
+	steps := []string{schema, strings.Replace(upgrade1, "@schema@", schema, 1), ""}[known]
+	if known == version { // another process was first
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", steps, application, version)); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -189,24 +172,24 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// ours says whether the file is empty, to be made into a store. One that is
-// neither empty nor a store is an error.
-func (s *Store) ours(ctx context.Context, q querier) (fresh bool, err error) {
-	var app, schemaVersion, tables int
+// known gives the version of the file's schema, 0 for an empty file. One that is
+// neither empty nor a store of a version up to ours is an error.
+func (s *Store) known(ctx context.Context, q querier) (schemaVersion int, err error) {
+	var app, tables int
 	for what, v := range map[string]*int{"PRAGMA application_id": &app, "PRAGMA user_version": &schemaVersion, "SELECT count(*) FROM sqlite_schema": &tables} {
 		if err := q.QueryRowContext(ctx, what).Scan(v); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
 	switch {
 	case app == 0 && schemaVersion == 0 && tables == 0:
-		return true, nil
+		return 0, nil
 	case app != application:
-		return false, &FileError{Path: s.path, Problem: "this is the database of another program; it was left as it is; give another path"}
-	case schemaVersion != version:
-		return false, &FileError{Path: s.path, Problem: fmt.Sprintf("the file's schema is version %d and this program knows version %d; it was left as it is; use the program that wrote it, or a newer one", schemaVersion, version)}
+		return 0, &FileError{Path: s.path, Problem: "this is the database of another program; it was left as it is; give another path"}
+	case schemaVersion < 1 || schemaVersion > version:
+		return 0, &FileError{Path: s.path, Problem: fmt.Sprintf("the file's schema is version %d and this program knows versions up to %d; it was left as it is; use the program that wrote it, or a newer one", schemaVersion, version)}
 	}
-	return false, nil
+	return schemaVersion, nil
 }
 
 // explain says which file an error comes from. Context errors stay what they
@@ -232,162 +215,4 @@ func (s *Store) explain(doing string, err error) error {
 		}
 	}
 	return fmt.Errorf("%s conversations in %s: %w", doing, s.path, err)
-}
-
-// write runs do in a transaction that begins as a writer. It is all or nothing.
-func (s *Store) write(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if err := do(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-// Begin implements conversation.Store.
-func (s *Store) Begin(ctx context.Context, id string) (conversation.Claim, error) {
-	if err := conversation.CheckID(id); err != nil {
-		return nil, err
-	}
-	limit, cancel := context.WithTimeout(ctx, s.wait)
-	defer cancel()
-	unlock, err := s.turns.Lock(limit, id)
-	if err != nil {
-		return nil, conversation.Busy(ctx, id)
-	}
-	c := &claim{store: s, owner: rand.Text(), unlock: sync.OnceFunc(unlock)}
-	// Only other processes are waited for here, so looking now and then is
-	// cheap: one look in each process and conversation.
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		free, err := c.take(limit, id)
-		if err != nil && limit.Err() == nil {
-			unlock()
-			return nil, s.explain("claiming a turn in", err)
-		}
-		if free && err == nil {
-			break
-		}
-		select {
-		case <-time.After(pause):
-		case <-limit.Done():
-		}
-		if limit.Err() != nil {
-			if err != nil { // the time ran out inside the transaction, perhaps after it was stored
-				c.drop(id)
-			}
-			unlock()
-			return nil, conversation.Busy(ctx, id)
-		}
-	}
-	c.given = c.stored.Clone()
-	c.keep()
-	return c, nil
-}
-
-// Load implements conversation.Store.
-func (s *Store) Load(ctx context.Context, id string) (*conversation.Conversation, error) {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one moment's state, without keeping writers out
-	if err != nil {
-		return nil, s.explain("reading", err)
-	}
-	defer tx.Rollback()
-	c, found, err := load(ctx, tx, id)
-	if err != nil {
-		return nil, s.explain("reading", err)
-	}
-	if !found {
-		return nil, fmt.Errorf("conversation %q: %w", id, conversation.ErrNotFound)
-	}
-	return c, nil
-}
-
-// load reads a conversation; an unknown one is empty.
-func load(ctx context.Context, tx *sql.Tx, id string) (c *conversation.Conversation, found bool, err error) {
-	c = &conversation.Conversation{ID: id}
-	var pending, asked sql.NullString
-	err = tx.QueryRowContext(ctx, "SELECT pending, asked FROM conversation WHERE id = ?", id).Scan(&pending, &asked)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	for _, f := range []struct {
-		json sql.NullString
-		into any
-	}{{pending, &c.Pending}, {asked, &c.Asked}} {
-		if f.json.Valid {
-			if err := json.Unmarshal([]byte(f.json.String), f.into); err != nil {
-				return nil, false, fmt.Errorf("conversation %q: %w", id, err)
-			}
-		}
-	}
-	rows, err := tx.QueryContext(ctx, "SELECT body FROM turn WHERE conversation = ? ORDER BY number", id)
-	if err != nil {
-		return nil, false, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var body sql.RawBytes
-		var t conversation.Turn
-		if err := rows.Scan(&body); err != nil {
-			return nil, false, err
-		}
-		if err := json.Unmarshal(body, &t); err != nil {
-			return nil, false, fmt.Errorf("turn %d of conversation %q: %w", len(c.Turns)+1, id, err)
-		}
-		c.Turns = append(c.Turns, t)
-	}
-	return c, true, rows.Err()
-}
-
-// List implements conversation.Store.
-func (s *Store) List(ctx context.Context) ([]string, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT id FROM conversation ORDER BY changed DESC")
-	if err != nil {
-		return nil, s.explain("listing", err)
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, s.explain("listing", err)
-		}
-		ids = append(ids, id)
-	}
-	return ids, s.explain("listing", rows.Err())
-}
-
-// Delete implements conversation.Store.
-func (s *Store) Delete(ctx context.Context, id string) error {
-	var n int64
-	err := s.write(ctx, func(tx *sql.Tx) error {
-		r, err := tx.ExecContext(ctx, "DELETE FROM conversation WHERE id = ?", id)
-		if err != nil {
-			return err
-		}
-		if n, err = r.RowsAffected(); err != nil || n == 0 {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, "DELETE FROM claim WHERE conversation = ?", id) // a running turn is lost
-		return err
-	})
-	if err != nil {
-		return s.explain("deleting from", err)
-	}
-	if n == 0 {
-		return fmt.Errorf("conversation %q: %w", id, conversation.ErrNotFound)
-	}
-	return nil
-}
-
-// Close implements conversation.Store. Claims that are still held run out.
-func (s *Store) Close() error {
-	s.cancel()
-	s.renews.Wait()
-	return s.explain("closing", s.db.Close())
 }

@@ -6,9 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,8 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv("SQLITE_TEST_CHILD"); path != "" {
-		child(path)
+	if storetest.Child(func(ctx context.Context, path string, o storetest.Options) (conversation.Store, error) {
+		return Open(ctx, path, Options(o))
+	}) {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -39,9 +38,117 @@ func open(t *testing.T, path string, o Options) *Store {
 }
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T, wait time.Duration) conversation.Store {
-		return open(t, filepath.Join(t.TempDir(), "c.db"), Options{Wait: wait})
+	storetest.Run(t, func(t *testing.T, o storetest.Options) conversation.Store {
+		return open(t, filepath.Join(t.TempDir(), "c.db"), Options(o))
 	})
+}
+
+// Two stores on one file are as two processes are: they share nothing else.
+func TestShared(t *testing.T) {
+	storetest.RunShared(t, func(t *testing.T) storetest.Place {
+		path := filepath.Join(t.TempDir(), "c.db")
+		return storetest.Place{
+			Open: func(o storetest.Options) conversation.Store { return open(t, path, Options(o)) },
+			Expire: func() {
+				if _, err := open(t, path, Options{}).DB().Exec("UPDATE conversation SET expires = 0 WHERE claim IS NOT NULL"); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
+
+func TestKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	storetest.Crash(t, path, func(t *testing.T) conversation.Store {
+		s := open(t, path, Options{})
+		t.Cleanup(func() {
+			var verdict string
+			if err := s.DB().QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+				t.Errorf("integrity: %s %v", verdict, err)
+			}
+		})
+		return s
+	})
+}
+
+// Deleted text leaves the file, and the log beside it.
+func TestDeletedTextIsGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	s := open(t, path, Options{})
+	secret := "the secret of ada"
+	for range 20 {
+		if _, err := storetest.Say(t.Context(), s, secret, strings.Repeat(secret, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := storetest.Say(t.Context(), s, "other", "stays here"); err != nil {
+		t.Fatal(err)
+	}
+	holds := func(text string) (found bool) {
+		for _, p := range []string{path, path + "-wal"} {
+			data, err := os.ReadFile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || bytes.Contains(data, []byte(text))
+		}
+		return found
+	}
+	if !holds(secret) {
+		t.Fatal("the test looks in the wrong place")
+	}
+	if _, err := s.Delete(t.Context(), conversation.Filter{ID: secret}); err != nil {
+		t.Fatal(err)
+	}
+	if holds(secret) || !holds("stays here") {
+		t.Error("deleted text is still in the file")
+	}
+}
+
+// A file of the first version of the schema is brought up to date.
+func TestUpgrade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("testdata/version1.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(string(script)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path, Options{})
+	c, err := s.Load(t.Context(), "a", conversation.All)
+	if err != nil || len(c.Turns) != 2 || c.Turns[1].Reply != "Which bike?" || c.Pending == nil || c.Pending.ID != "c2" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if len(c.Asked) != 2 || c.Asked[0].ID != "c1" || c.Asked[0].Options[1].Text != "City 2" || c.Asked[1].ID != "c2" {
+		t.Errorf("clarifications %+v", c.Asked)
+	}
+	if c, err := s.Load(t.Context(), "b", conversation.All); err != nil || len(c.Turns) != 1 || c.Pending != nil || c.Asked != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+	var order string
+	for i, err := range s.List(t.Context(), conversation.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		order += i.ID
+	}
+	if order != "ba" {
+		t.Errorf("listed %s, want the last changed first", order)
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := storetest.Say(t.Context(), s, id, "and then?"); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestReopened(t *testing.T) {
@@ -59,94 +166,9 @@ func TestReopened(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}
-	c, err := open(t, path, Options{}).Load(t.Context(), "a")
+	c, err := open(t, path, Options{}).Load(t.Context(), "a", conversation.All)
 	if err != nil || len(c.Turns) != 1 || c.Turns[0].Text != "one" {
 		t.Fatalf("reopened: %+v, %v", c, err)
-	}
-}
-
-// Two stores on one file are as two processes are: they share nothing else.
-func TestSharedFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c.db")
-	a, b := open(t, path, Options{}), open(t, path, Options{Wait: 50 * time.Millisecond})
-	claim, err := a.Begin(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Begin(t.Context(), "x"); !errors.Is(err, conversation.ErrBusy) {
-		t.Fatalf("claimed in both: %v", err)
-	}
-	claim.Release()
-	if _, err := storetest.Say(t.Context(), b, "x", "hello"); err != nil {
-		t.Fatal(err)
-	}
-	c, err := a.Load(t.Context(), "x")
-	if err != nil || len(c.Turns) != 1 {
-		t.Fatalf("%+v, %v", c, err)
-	}
-}
-
-func TestLease(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c.db")
-	a, b := open(t, path, Options{Lease: 150 * time.Millisecond}), open(t, path, Options{Wait: 400 * time.Millisecond})
-	claim, err := a.Begin(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Begin(t.Context(), "x"); !errors.Is(err, conversation.ErrBusy) {
-		t.Fatalf("a claim whose holder lives ran out: %v", err)
-	}
-	if err := a.Close(); err != nil { // as if it had died
-		t.Fatal(err)
-	}
-	if _, err := storetest.Say(t.Context(), b, "x", "hello"); err != nil {
-		t.Fatalf("a claim whose holder died did not run out: %v", err)
-	}
-	_ = claim
-}
-
-func TestLostToAnother(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c.db")
-	a, b := open(t, path, Options{}), open(t, path, Options{})
-	claim, err := a.Begin(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer claim.Release()
-	// The holder was stopped for longer than its lease.
-	if _, err := b.db.Exec("UPDATE claim SET expires = 0"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := storetest.Say(t.Context(), b, "x", "b's"); err != nil {
-		t.Fatal(err)
-	}
-	c := claim.Conversation()
-	c.Turns = append(c.Turns, conversation.Turn{Number: 1, Text: "a's"})
-	if err := claim.Commit(t.Context(), c); !errors.Is(err, conversation.ErrLost) {
-		t.Fatalf("commit of a lost claim: %v, want ErrLost", err)
-	}
-}
-
-// A claim never ends another's, which a late Release could do.
-func TestReleaseOfALostClaim(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c.db")
-	a, b := open(t, path, Options{}), open(t, path, Options{})
-	old, err := a.Begin(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.db.Exec("UPDATE claim SET expires = 0"); err != nil {
-		t.Fatal(err)
-	}
-	claim, err := b.Begin(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old.Release()
-	c := claim.Conversation()
-	c.Turns = append(c.Turns, conversation.Turn{Number: 1, Text: "b's"})
-	if err := claim.Commit(t.Context(), c); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -201,7 +223,7 @@ func TestNotOurs(t *testing.T) {
 			before, _ := os.ReadFile(c.path)
 			s, err := Open(t.Context(), c.path, Options{Wait: time.Second})
 			if err == nil {
-				_, err = s.Load(t.Context(), "a")
+				_, err = s.Load(t.Context(), "a", conversation.All)
 				s.Close()
 			}
 			var file *FileError
@@ -212,125 +234,5 @@ func TestNotOurs(t *testing.T) {
 				t.Error("the file was changed")
 			}
 		})
-	}
-}
-
-// child says things in conversation "x" until it is killed, and writes each to
-// standard output when the store has acknowledged it.
-func child(path string) {
-	ctx := context.Background()
-	s, err := Open(ctx, path, Options{Lease: 200 * time.Millisecond})
-	if err != nil {
-		fmt.Println("error", err)
-		return
-	}
-	for i := 0; ; i++ {
-		text := fmt.Sprintf("%d.%d", os.Getpid(), i)
-		if _, err := storetest.Say(ctx, s, "x", text); err != nil {
-			fmt.Println("error", err)
-			return
-		}
-		os.Stdout.WriteString(text + "\n")
-	}
-}
-
-// TestKilled kills processes at random moments. What a process saw acknowledged
-// is there, once, and the turns are numbered without a gap.
-func TestKilled(t *testing.T) {
-	rounds := 20
-	if testing.Short() {
-		rounds = 3
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	path := filepath.Join(t.TempDir(), "c.db")
-	said := map[string]bool{}
-	for round := range rounds {
-		var out bytes.Buffer
-		first := make(chan bool, 1)
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "SQLITE_TEST_CHILD="+path)
-		cmd.Stdout = writerFunc(func(p []byte) (int, error) {
-			select {
-			case first <- true:
-			default:
-			}
-			return out.Write(p)
-		})
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		// Every other process is let live until it has said something, however
-		// slow the machine is; the rest may die while they open the file.
-		if round%2 == 0 {
-			select {
-			case <-first:
-			case <-time.After(time.Minute):
-				t.Fatal("a process said nothing for a minute")
-			}
-		}
-		time.Sleep(time.Duration(20+random.IntN(180)) * time.Millisecond)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
-		if i := strings.Index(out.String(), "error"); i >= 0 {
-			t.Fatal(out.String()[i:])
-		}
-		for line := range strings.Lines(out.String()) {
-			if text, whole := strings.CutSuffix(line, "\n"); whole {
-				said[text] = true
-			}
-		}
-		s, err := Open(t.Context(), path, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, s, said)
-		s.Close()
-	}
-	t.Logf("%d turns acknowledged over %d kills", len(said), rounds)
-	if len(said) < rounds/2 {
-		t.Errorf("only %d turns were acknowledged: the test tests little", len(said))
-	}
-	// And the conversation goes on.
-	s := open(t, path, Options{Wait: 5 * time.Second})
-	if _, err := storetest.Say(t.Context(), s, "x", "still here"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-func check(t *testing.T, s *Store, said map[string]bool) {
-	t.Helper()
-	c, err := s.Load(t.Context(), "x")
-	if errors.Is(err, conversation.ErrNotFound) && len(said) == 0 {
-		return
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for i, turn := range c.Turns {
-		if turn.Number != i+1 || turn.Reply != "re: "+turn.Text {
-			t.Fatalf("turn %d of %d is %+v", i+1, len(c.Turns), turn)
-		}
-		if seen[turn.Text] {
-			t.Fatalf("%s stands twice", turn.Text)
-		}
-		seen[turn.Text] = true
-	}
-	for text := range said {
-		if !seen[text] {
-			t.Fatalf("%s was acknowledged and is lost", text)
-		}
-	}
-	var verdict string
-	if err := s.db.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
-		t.Fatalf("integrity: %s %v", verdict, err)
 	}
 }

@@ -16,9 +16,17 @@ import (
 	"github.com/askback/askback/conversation"
 )
 
-// Run runs the suite. open gives a store that holds nothing and waits that long
-// for a running turn; the suite closes it.
-func Run(t *testing.T, open func(t *testing.T, wait time.Duration) conversation.Store) {
+// Options are what the suite opens a store with; a field that is zero is left to
+// the store.
+type Options struct {
+	Wait  time.Duration // for a running turn to end
+	Queue int           // of turns that wait, negative for none
+	Lease time.Duration // of a claim whose process died; a store for one process has none
+}
+
+// Run runs the suite. open gives a store that holds nothing; the suite closes
+// it.
+func Run(t *testing.T, open func(t *testing.T, o Options) conversation.Store) {
 	for name, test := range map[string]func(*testing.T, conversation.Store){
 		"turns are kept whole":            testKept,
 		"release leaves all as it was":    testRelease,
@@ -33,30 +41,41 @@ func Run(t *testing.T, open func(t *testing.T, wait time.Duration) conversation.
 		"list and delete":                 testList,
 		"the caller's copies are its own": testCopies,
 		"after close":                     testClosed,
+		"the last turns":                  testLast,
+		"a message sent twice":            testKey,
+		"a turn that was broken off":      testPartial,
+		"users":                           testUsers,
+		"age":                             testAge,
+		"a running turn is seen":          testOpen,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, 5*time.Second)
+			s := open(t, Options{Wait: 5 * time.Second})
 			defer s.Close()
 			test(t, s)
 		})
 	}
 	t.Run("busy after the wait", func(t *testing.T) {
-		s := open(t, 50*time.Millisecond)
+		s := open(t, Options{Wait: 50 * time.Millisecond})
 		defer s.Close()
 		testBusy(t, s)
+	})
+	t.Run("busy at once", func(t *testing.T) {
+		s := open(t, Options{Queue: 1})
+		defer s.Close()
+		testQueue(t, s)
 	})
 }
 
 // Say commits one turn and gives the conversation after it.
 func Say(ctx context.Context, s conversation.Store, id, text string) (*conversation.Conversation, error) {
-	claim, err := s.Begin(ctx, id)
+	claim, err := s.Begin(ctx, conversation.Request{Conversation: id, Text: text})
 	if err != nil {
 		return nil, err
 	}
 	defer claim.Release()
 	c := claim.Conversation()
 	c.Turns = append(c.Turns, conversation.Turn{
-		Number: len(c.Turns) + 1, Text: text, Question: text, Kind: conversation.KindAnswer, Reply: "re: " + text,
+		Number: c.Next(), Text: text, Question: text, Kind: conversation.KindAnswer, Reply: "re: " + text,
 	})
 	return c, claim.Commit(ctx, c)
 }
@@ -72,7 +91,7 @@ func say(t *testing.T, s conversation.Store, id, text string) *conversation.Conv
 
 func load(t *testing.T, s conversation.Store, id string) *conversation.Conversation {
 	t.Helper()
-	c, err := s.Load(t.Context(), id)
+	c, err := s.Load(t.Context(), id, conversation.All)
 	if err != nil {
 		t.Fatalf("loading %q: %v", id, err)
 	}
@@ -81,11 +100,49 @@ func load(t *testing.T, s conversation.Store, id string) *conversation.Conversat
 
 func begin(t *testing.T, s conversation.Store, id string) conversation.Claim {
 	t.Helper()
-	c, err := s.Begin(t.Context(), id)
+	c, err := s.Begin(t.Context(), conversation.Request{Conversation: id})
 	if err != nil {
 		t.Fatalf("claiming %q: %v", id, err)
 	}
 	return c
+}
+
+func remove(t *testing.T, s conversation.Store, f conversation.Filter, want int) {
+	t.Helper()
+	if n, err := s.Delete(t.Context(), f); err != nil || n != want {
+		t.Errorf("deleting %+v: %d conversations, %v; want %d", f, n, err, want)
+	}
+}
+
+// list gives the conversations that a filter leaves.
+func list(t *testing.T, s conversation.Store, f conversation.Filter) (all []conversation.Info) {
+	t.Helper()
+	for i, err := range s.List(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, i)
+	}
+	return all
+}
+
+func ids(t *testing.T, s conversation.Store, f conversation.Filter) string {
+	t.Helper()
+	var names []string
+	for _, i := range list(t, s, f) {
+		names = append(names, i.ID)
+	}
+	return strings.Join(names, " ")
+}
+
+// commit adds a turn to what a claim has read and commits it.
+func commit(t *testing.T, claim conversation.Claim, turn conversation.Turn) {
+	t.Helper()
+	c := claim.Conversation()
+	c.Turns = append(c.Turns, turn)
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func texts(c *conversation.Conversation) string {
@@ -97,7 +154,7 @@ func texts(c *conversation.Conversation) string {
 }
 
 func testKept(t *testing.T, s conversation.Store) {
-	if _, err := s.Load(t.Context(), "a"); !errors.Is(err, conversation.ErrNotFound) {
+	if _, err := s.Load(t.Context(), "a", conversation.All); !errors.Is(err, conversation.ErrNotFound) {
 		t.Fatalf("loading an unknown conversation: %v, want ErrNotFound", err)
 	}
 	claim := begin(t, s, "a")
@@ -143,7 +200,7 @@ func testRelease(t *testing.T, s conversation.Store) {
 	claim := begin(t, s, "a")
 	claim.Conversation().Turns = append(claim.Conversation().Turns, conversation.Turn{Number: 1, Text: "lost"})
 	claim.Release()
-	if _, err := s.Load(t.Context(), "a"); !errors.Is(err, conversation.ErrNotFound) {
+	if _, err := s.Load(t.Context(), "a", conversation.All); !errors.Is(err, conversation.ErrNotFound) {
 		t.Fatalf("a released claim left a conversation behind: %v", err)
 	}
 	say(t, s, "a", "one")
@@ -201,7 +258,7 @@ func testRewritten(t *testing.T, s conversation.Store) {
 			t.Errorf("%s: left %s", name, texts(got))
 		}
 	}
-	if _, err := s.Load(t.Context(), "b"); !errors.Is(err, conversation.ErrNotFound) {
+	if _, err := s.Load(t.Context(), "b", conversation.All); !errors.Is(err, conversation.ErrNotFound) {
 		t.Errorf("conversation b: %v, want ErrNotFound", err)
 	}
 	say(t, s, "a", "three") // none of that left a claim behind
@@ -237,7 +294,7 @@ func testExclusive(t *testing.T, s conversation.Store) {
 func testBusy(t *testing.T, s conversation.Store) {
 	claim := begin(t, s, "a")
 	start := time.Now()
-	_, err := s.Begin(t.Context(), "a")
+	_, err := s.Begin(t.Context(), conversation.Request{Conversation: "a"})
 	if !errors.Is(err, conversation.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting longer than the store waits: %v, want ErrBusy and no context error", err)
 	}
@@ -252,7 +309,7 @@ func testGivesUp(t *testing.T, s conversation.Store) {
 	claim := begin(t, s, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(30*time.Millisecond, cancel)
-	_, err := s.Begin(ctx, "a")
+	_, err := s.Begin(ctx, conversation.Request{Conversation: "a"})
 	if !errors.Is(err, conversation.ErrBusy) || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled while waiting: %v, want ErrBusy and context.Canceled", err)
 	}
@@ -283,14 +340,12 @@ func testLost(t *testing.T, s conversation.Store) {
 	}
 	say(t, s, "a", "one")
 	claim = begin(t, s, "a")
-	if err := s.Delete(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, s, conversation.Filter{ID: "a"}, 1)
 	if err := claim.Commit(t.Context(), add(claim.Conversation())); !errors.Is(err, conversation.ErrLost) {
 		t.Errorf("commit after the conversation was deleted: %v, want ErrLost", err)
 	}
 	claim.Release()
-	if _, err := s.Load(t.Context(), "a"); !errors.Is(err, conversation.ErrNotFound) {
+	if _, err := s.Load(t.Context(), "a", conversation.All); !errors.Is(err, conversation.ErrNotFound) {
 		t.Errorf("a deleted conversation came back: %v", err)
 	}
 	claim = begin(t, s, "a")
@@ -374,7 +429,7 @@ func testIDs(t *testing.T, s conversation.Store) {
 		}
 	}
 	for _, id := range []string{"", "a\x00b", "a\xffb", strings.Repeat("x", 2000)} {
-		if _, err := s.Begin(t.Context(), id); err == nil {
+		if _, err := s.Begin(t.Context(), conversation.Request{Conversation: id}); err == nil {
 			t.Errorf("id %.40q was taken", id)
 		}
 	}
@@ -400,13 +455,7 @@ func testTexts(t *testing.T, s conversation.Store) {
 }
 
 func testList(t *testing.T, s conversation.Store) {
-	list := func() string {
-		ids, err := s.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Join(ids, " ")
-	}
+	list := func() string { return ids(t, s, conversation.Filter{}) }
 	if got := list(); got != "" {
 		t.Fatalf("a new store lists %q", got)
 	}
@@ -416,12 +465,8 @@ func testList(t *testing.T, s conversation.Store) {
 	if got := list(); got != "a c b" {
 		t.Errorf("list %q, want the most recently changed first: a c b", got)
 	}
-	if err := s.Delete(t.Context(), "c"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Delete(t.Context(), "c"); !errors.Is(err, conversation.ErrNotFound) {
-		t.Errorf("deleting twice: %v, want ErrNotFound", err)
-	}
+	remove(t, s, conversation.Filter{ID: "c"}, 1)
+	remove(t, s, conversation.Filter{ID: "c"}, 0)
 	if got := list(); got != "a b" {
 		t.Errorf("list %q, want a b", got)
 	}
@@ -458,10 +503,247 @@ func testClosed(t *testing.T, s conversation.Store) {
 		t.Fatal(err)
 	}
 	claim.Release()
-	if _, err := s.Begin(t.Context(), "a"); err == nil || errors.Is(err, conversation.ErrBusy) {
+	if _, err := s.Begin(t.Context(), conversation.Request{Conversation: "a"}); err == nil || errors.Is(err, conversation.ErrBusy) {
 		t.Errorf("claiming in a closed store: %v", err)
 	}
-	if _, err := s.Load(t.Context(), "a"); err == nil || errors.Is(err, conversation.ErrNotFound) {
+	if _, err := s.Load(t.Context(), "a", conversation.All); err == nil || errors.Is(err, conversation.ErrNotFound) {
 		t.Errorf("loading from a closed store: %v", err)
 	}
+}
+
+func testLast(t *testing.T, s conversation.Store) {
+	claim := begin(t, s, "a")
+	c := claim.Conversation()
+	const turns = conversation.DefaultLast + 50
+	for i := range turns {
+		c.Turns = append(c.Turns, conversation.Turn{Number: i + 1, Text: fmt.Sprint("t", i+1)})
+	}
+	for i := range conversation.MaxAsked + 10 {
+		c.Asked = append(c.Asked, conversation.Pending{ID: fmt.Sprint("c", i+1), Text: "which?"})
+	}
+	if err := claim.Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ last, earlier int }{
+		{0, 50}, {conversation.All, 0}, {1, turns - 1}, {turns, 0}, {turns + 1, 0},
+	} {
+		c, err := s.Load(t.Context(), "a", tc.last)
+		if err != nil || c.Earlier != tc.earlier || c.Next() != turns+1 || c.Turns[0].Number != tc.earlier+1 || c.Turns[len(c.Turns)-1].Number != turns {
+			t.Fatalf("the last %d turns: %d after %d, %v", tc.last, len(c.Turns), c.Earlier, err)
+		}
+		if first := c.Asked[0].ID; len(c.Asked) != conversation.MaxAsked || first != "c11" {
+			t.Errorf("%d clarifications from %s on, want the last %d", len(c.Asked), first, conversation.MaxAsked)
+		}
+	}
+	claim, err := s.Begin(t.Context(), conversation.Request{Conversation: "a", Last: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = claim.Conversation()
+	if got := texts(c); got != fmt.Sprintf("%d t%d|%d t%d", turns-1, turns-1, turns, turns) {
+		t.Fatalf("a claim on the last 2 has %s", got)
+	}
+	if got := c.Before(turns); len(got) != 1 || len(c.Before(3)) != 0 || len(c.Before(turns+1)) != 2 {
+		t.Errorf("before turn %d: %+v", turns, got)
+	}
+	c.Asked[3].Chosen = []string{"this"}
+	c.Asked = append(c.Asked, conversation.Pending{ID: "new", Text: "which?"})
+	commit(t, claim, conversation.Turn{Number: turns + 1, Text: "one more"})
+	c = load(t, s, "a")
+	if len(c.Turns) != turns+1 || c.Turns[0].Text != "t1" || c.Turns[turns].Text != "one more" {
+		t.Fatalf("%d turns", len(c.Turns))
+	}
+	if n := len(c.Asked); c.Asked[n-1].ID != "new" || c.Asked[2].ID != "c14" || len(c.Asked[2].Chosen) != 1 || len(c.Asked[3].Chosen) != 0 {
+		t.Errorf("clarifications %+v ... %+v", c.Asked[:4], c.Asked[n-1])
+	}
+}
+
+func testKey(t *testing.T, s conversation.Store) {
+	send := func(id, key string) (conversation.Claim, error) {
+		return s.Begin(t.Context(), conversation.Request{Conversation: id, Text: "hello", Key: key})
+	}
+	first, err := send("a", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		_, err := send("a", "k")
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		t.Fatalf("the second did not wait for the first: %v", err)
+	case <-time.After(30 * time.Millisecond):
+	}
+	commit(t, first, conversation.Turn{Number: 1, Text: "hello", Kind: conversation.KindAnswer, Reply: "hi"})
+	var repeat *conversation.RepeatError
+	if err := <-second; !errors.As(err, &repeat) || repeat.Turn.Reply != "hi" || repeat.Turn.Number != 1 || repeat.Turn.Key != "k" {
+		t.Fatalf("the second got %v, want the first's turn", err)
+	}
+	say(t, s, "a", "another message")
+	if _, err := send("a", "k"); !errors.As(err, &repeat) || repeat.Turn.Number != 1 {
+		t.Errorf("later: %v, want the first turn", err)
+	}
+	for _, r := range [][2]string{{"b", "k"}, {"a", "l"}, {"a", ""}, {"a", ""}} { // none of these is it
+		claim, err := send(r[0], r[1])
+		if err != nil {
+			t.Fatalf("conversation %q, key %q: %v", r[0], r[1], err)
+		}
+		commit(t, claim, conversation.Turn{Number: claim.Conversation().Next(), Kind: conversation.KindAnswer})
+	}
+	failed, err := send("a", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed.Release()
+	again, err := send("a", "m")
+	if err != nil {
+		t.Fatalf("a message whose turn failed, sent again: %v", err)
+	}
+	again.Release()
+	for _, key := range []string{"a\x00b", "a\xffb", strings.Repeat("x", 2000)} {
+		if _, err := send("a", key); err == nil {
+			t.Errorf("key %.40q was taken", key)
+		}
+	}
+}
+
+func testPartial(t *testing.T, s conversation.Store) {
+	r := conversation.Request{Conversation: "a", Text: "hello", Key: "k"}
+	claim, err := s.Begin(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, claim, conversation.Turn{Number: 1, Text: "hello", Kind: conversation.KindPartial, Reply: "as far as"})
+	c := load(t, s, "a")
+	if got := c.Turns[0]; got.Kind != conversation.KindPartial || got.Reply != "as far as" {
+		t.Errorf("kept %+v", got)
+	}
+	if len(c.History()) != 0 {
+		t.Errorf("a turn that was broken off is part of the dialogue: %+v", c.History())
+	}
+	claim, err = s.Begin(t.Context(), r) // and may be sent again
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, claim, conversation.Turn{Number: 2, Text: "hello", Kind: conversation.KindAnswer, Reply: "whole"})
+	var repeat *conversation.RepeatError
+	if _, err := s.Begin(t.Context(), r); !errors.As(err, &repeat) || repeat.Turn.Number != 2 {
+		t.Errorf("sent once more: %v, want turn 2", err)
+	}
+}
+
+func testUsers(t *testing.T, s conversation.Store) {
+	send := func(id, user string) (conversation.Claim, error) {
+		return s.Begin(t.Context(), conversation.Request{Conversation: id, User: user, Text: "hello", Key: "k"})
+	}
+	for _, c := range [][2]string{{"a1", "ada"}, {"b1", "bob"}, {"a2", "ada"}, {"n", ""}, {"o", "' OR 1=1 --"}} {
+		claim, err := send(c[0], c[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit(t, claim, conversation.Turn{Number: 1, Text: "hello", Kind: conversation.KindAnswer})
+		if got := load(t, s, c[0]); got.User != c[1] {
+			t.Errorf("the conversation's user is %q, want %q", got.User, c[1])
+		}
+		for _, other := range []string{"eve", "Ada", "ada "} {
+			if _, err := send(c[0], other); !errors.Is(err, conversation.ErrUser) {
+				t.Errorf("%s in %s's conversation: %v, want ErrUser", other, c[1], err)
+			}
+		}
+	}
+	if _, err := s.Begin(t.Context(), conversation.Request{Conversation: "a1"}); !errors.Is(err, conversation.ErrUser) {
+		t.Errorf("nobody in ada's conversation: %v, want ErrUser", err)
+	}
+	if got := ids(t, s, conversation.Filter{User: "ada"}); got != "a2 a1" {
+		t.Errorf("ada's are %q", got)
+	}
+	if got := ids(t, s, conversation.Filter{User: "ada", ID: "b1"}); got != "" {
+		t.Errorf("ada's b1 is %q", got)
+	}
+	remove(t, s, conversation.Filter{User: "bob", ID: "a1"}, 0)
+	remove(t, s, conversation.Filter{User: "ada"}, 2)
+	if got := ids(t, s, conversation.Filter{}); got != "o n b1" {
+		t.Errorf("left are %q", got)
+	}
+	for _, user := range []string{"a\x00b", "a\xffb", strings.Repeat("x", 2000)} {
+		if _, err := send("z", user); err == nil {
+			t.Errorf("user %.40q was taken", user)
+		}
+	}
+}
+
+func testAge(t *testing.T, s conversation.Store) {
+	say(t, s, "old", "hello")
+	say(t, s, "running", "hello")
+	claim := begin(t, s, "running")
+	defer claim.Release()
+	time.Sleep(5 * time.Millisecond)
+	between := time.Now()
+	time.Sleep(5 * time.Millisecond)
+	say(t, s, "new", "hello")
+	for _, i := range list(t, s, conversation.Filter{}) {
+		if i.Created.After(i.Changed) || time.Since(i.Changed) > time.Minute || i.Changed.Location() != time.UTC {
+			t.Errorf("%+v", i)
+		}
+	}
+	if got := ids(t, s, conversation.Filter{Before: between}); got != "running old" {
+		t.Errorf("older ones are %q", got)
+	}
+	remove(t, s, conversation.Filter{Before: between}, 1)
+	if got := ids(t, s, conversation.Filter{}); got != "new running" {
+		t.Errorf("left are %q, want the new one and that in which a turn runs", got)
+	}
+	if _, err := s.Delete(t.Context(), conversation.Filter{}); err == nil {
+		t.Error("an empty filter deleted all")
+	}
+}
+
+func testOpen(t *testing.T, s conversation.Store) {
+	before := time.Now().Add(-time.Minute)
+	claim, err := s.Begin(t.Context(), conversation.Request{Conversation: "a", Text: "caf\xe9?", Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, s, "a")
+	if o := c.Open; o == nil || o.Number != 1 || o.Text != "caf\uFFFD?" || o.Key != "k" || o.Kind != "" || o.At.Before(before) || len(c.Turns) != 0 {
+		t.Errorf("while the first turn runs: %+v", c)
+	}
+	if l := list(t, s, conversation.Filter{}); len(l) != 1 || !l[0].Running || l[0].Turns != 0 || l[0].Pending {
+		t.Errorf("listed %+v", l)
+	}
+	p := conversation.Pending{ID: "c1", Text: "which?"}
+	claim.Conversation().Pending = &p
+	commit(t, claim, conversation.Turn{Number: 1, Text: "caf", Kind: conversation.KindClarification})
+	if l := list(t, s, conversation.Filter{}); len(l) != 1 || l[0].Running || l[0].Turns != 1 || !l[0].Pending {
+		t.Errorf("listed %+v", l)
+	}
+	claim = begin(t, s, "a")
+	if claim.Conversation().Open != nil {
+		t.Error("a claim was given its own turn")
+	}
+	claim.Release()
+	if c := load(t, s, "a"); c.Open != nil || len(c.Turns) != 1 {
+		t.Errorf("after it: %+v", c)
+	}
+}
+
+func testQueue(t *testing.T, s conversation.Store) {
+	claim := begin(t, s, "a")
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := Say(t.Context(), s, "a", "waits")
+		waiting <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	start := time.Now()
+	if _, err := s.Begin(t.Context(), conversation.Request{Conversation: "a"}); !errors.Is(err, conversation.ErrBusy) || time.Since(start) > time.Second {
+		t.Errorf("a second that waits: %v after %v, want ErrBusy at once", err, time.Since(start))
+	}
+	claim.Release()
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+	say(t, s, "a", "free again")
 }

@@ -30,7 +30,7 @@ func NewChatHistory(s conversation.Store, id string) *ChatHistory {
 
 // Messages gives the dialogue, oldest first.
 func (h *ChatHistory) Messages(ctx context.Context) ([]llms.ChatMessage, error) {
-	c, err := h.store.Load(ctx, h.id)
+	c, err := h.store.Load(ctx, h.id, conversation.All)
 	if err != nil && !errors.Is(err, conversation.ErrNotFound) {
 		return nil, err
 	}
@@ -64,14 +64,14 @@ func (h *ChatHistory) AddAIMessage(ctx context.Context, text string) error {
 	if h.open == "" {
 		return errors.New("a reply without a human message before it; a turn is a human message and its reply")
 	}
-	claim, err := h.store.Begin(ctx, h.id)
+	claim, err := h.store.Begin(ctx, conversation.Request{Conversation: h.id, Text: h.open, Last: 1})
 	if err != nil {
 		return err
 	}
 	defer claim.Release()
 	c := claim.Conversation()
 	c.Turns = append(c.Turns, conversation.Turn{
-		Number: len(c.Turns) + 1, At: time.Now().UTC(),
+		Number: c.Next(), At: time.Now().UTC(),
 		Text: h.open, Question: h.open, Kind: conversation.KindAnswer, Reply: text,
 	})
 	if err := claim.Commit(ctx, c); err != nil {
@@ -95,10 +95,8 @@ func (h *ChatHistory) AddMessage(ctx context.Context, m llms.ChatMessage) error 
 // Clear deletes the conversation.
 func (h *ChatHistory) Clear(ctx context.Context) error {
 	h.open = ""
-	if err := h.store.Delete(ctx, h.id); err != nil && !errors.Is(err, conversation.ErrNotFound) {
-		return err
-	}
-	return nil
+	_, err := h.store.Delete(ctx, conversation.Filter{ID: h.id})
+	return err
 }
 
 // SetMessages replaces the conversation's messages.
@@ -117,7 +115,7 @@ func (h *ChatHistory) SetMessages(ctx context.Context, messages []llms.ChatMessa
 // Import copies a langchaingo chat history into the conversation of that id,
 // which must not exist yet.
 func Import(ctx context.Context, from schema.ChatMessageHistory, to conversation.Store, id string) error {
-	if _, err := to.Load(ctx, id); !errors.Is(err, conversation.ErrNotFound) {
+	if _, err := to.Load(ctx, id, 1); !errors.Is(err, conversation.ErrNotFound) {
 		if err == nil {
 			err = errors.New("it exists already")
 		}

@@ -223,14 +223,14 @@ func TestChatHistory(t *testing.T) {
 	if err := buffer.SaveContext(t.Context(), map[string]any{"input": "thanks"}, map[string]any{"output": "you're welcome"}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := store.Load(t.Context(), "h")
+	c, err := store.Load(t.Context(), "h", conversation.All)
 	if err != nil || len(c.Turns) != 3 || c.Turns[2].Reply != "you're welcome" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if err := langchain.Import(t.Context(), history, store, "copy"); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := store.Load(t.Context(), "copy"); err != nil || len(c.Turns) != 3 {
+	if c, err := store.Load(t.Context(), "copy", conversation.All); err != nil || len(c.Turns) != 3 {
 		t.Errorf("imported %+v, %v", c, err)
 	}
 	if err := langchain.Import(t.Context(), history, store, "copy"); err == nil {

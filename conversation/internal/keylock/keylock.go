@@ -4,6 +4,7 @@ package keylock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 )
@@ -15,9 +16,13 @@ type Set struct {
 	lines map[string][]chan struct{} // the first of each line holds the lock
 }
 
-// Lock waits for the lock of that name and gives what unlocks it, which must be
-// called once. If ctx ends first it gives the context's error.
-func (s *Set) Lock(ctx context.Context, name string) (unlock func(), err error) {
+// ErrFull says that as many wait for a lock as may.
+var ErrFull = errors.New("too many wait")
+
+// Lock waits for the lock of that name, with at most queue others, and gives
+// what unlocks it, which must be called once. If ctx ends first it gives the
+// context's error.
+func (s *Set) Lock(ctx context.Context, name string, queue int) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -25,6 +30,10 @@ func (s *Set) Lock(ctx context.Context, name string) (unlock func(), err error) 
 	s.mu.Lock()
 	if s.lines == nil {
 		s.lines = make(map[string][]chan struct{})
+	}
+	if len(s.lines[name]) > queue {
+		s.mu.Unlock()
+		return nil, ErrFull
 	}
 	s.lines[name] = append(s.lines[name], mine)
 	if len(s.lines[name]) == 1 {

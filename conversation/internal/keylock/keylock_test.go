@@ -11,14 +11,14 @@ import (
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Set
-		unlock, err := s.Lock(t.Context(), "a")
+		unlock, err := s.Lock(t.Context(), "a", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var order []int
 		for i := range 5 {
 			go func() {
-				unlock, err := s.Lock(t.Context(), "a")
+				unlock, err := s.Lock(t.Context(), "a", 10)
 				if err != nil {
 					t.Error(err)
 					return
@@ -44,22 +44,46 @@ func TestFirstComeFirstServed(t *testing.T) {
 func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Set
-		unlock, _ := s.Lock(t.Context(), "a")
+		unlock, _ := s.Lock(t.Context(), "a", 10)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Lock(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Lock(ctx, "a", 10); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v, want the deadline", err)
 		}
-		other, err := s.Lock(t.Context(), "b") // other names are free
+		other, err := s.Lock(t.Context(), "b", 10) // other names are free
 		if err != nil {
 			t.Fatal(err)
 		}
 		other()
 		unlock()
-		unlock, err = s.Lock(t.Context(), "a")
+		unlock, err = s.Lock(t.Context(), "a", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		unlock()
+	})
+}
+
+func TestTheLineIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Set
+		unlock, _ := s.Lock(t.Context(), "a", 1)
+		go func() {
+			unlock, err := s.Lock(t.Context(), "a", 1)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			unlock()
+		}()
+		synctest.Wait()
+		if _, err := s.Lock(t.Context(), "a", 1); !errors.Is(err, ErrFull) {
+			t.Errorf("a second that waits: %v, want ErrFull", err)
+		}
+		unlock()
+		synctest.Wait()
+		if _, err := s.Lock(t.Context(), "a", 0); err != nil {
+			t.Errorf("a free lock: %v", err)
+		}
 	})
 }

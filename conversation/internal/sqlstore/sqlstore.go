@@ -1,0 +1,334 @@
+// Package sqlstore is the store of conversations over a SQL database, whichever
+// one it is. The packages sqlite and postgres open the database, make the tables
+// and give a Dialect.
+//
+// A conversation is a row; its turns and clarifications are rows that are added.
+// A turn costs the same however long the conversation is: its claim reads the
+// last turns, and its commit adds rows and writes the conversation's own row.
+//
+// The claim stands in the conversation's row: who holds it, when it runs out by
+// the database's clock, and the question that is being answered. Taking it is
+// one UPDATE that only fits a row whose claim is free, so that it needs neither
+// a session's lock nor anything else that outlives a transaction. While a turn
+// runs its claim is moved on; when its process dies, it runs out.
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/conversation/internal/keylock"
+)
+
+// DefaultLease is how long a claim outlives its process.
+const DefaultLease = 5 * time.Second
+
+// Options for a store. The zero value works.
+type Options struct {
+	// Wait is how long Begin waits for a running turn of the same conversation
+	// to end. 0 means conversation.DefaultWait.
+	Wait time.Duration
+	// Queue is how many turns of one conversation may wait in this process. 0
+	// means conversation.DefaultQueue, negative none.
+	Queue int
+	// Lease is how long a claim outlives the process that held it. While the
+	// process lives its claims are renewed. 0 means DefaultLease.
+	Lease time.Duration
+}
+
+// Dialect is how one database differs from another.
+type Dialect struct {
+	// Rewrite turns a statement into the database's own: parameters are written
+	// ?1, ?2, ... and the time now, in microseconds since 1970 by the one clock
+	// that all processes share, is written NOW_US.
+	Rewrite func(statement string) string
+	// Read is the kind of transaction in which several reads see one moment.
+	Read *sql.TxOptions
+	// Again reports whether a transaction that failed so should be tried again.
+	Again func(error) bool
+	// Explain says which database an error comes from and what to do.
+	Explain func(doing string, err error) error
+	// Deleted is called after conversations were deleted; nil does nothing.
+	Deleted func(context.Context, *sql.DB) error
+}
+
+// Store keeps conversations in a database.
+type Store struct {
+	db *sql.DB
+	d  Dialect
+	o  Options
+
+	turns  keylock.Set // of this process: one waits for the database, the rest for it
+	ctx    context.Context
+	cancel context.CancelFunc
+	renews sync.WaitGroup
+}
+
+var _ conversation.Store = (*Store)(nil)
+
+// New makes a store over a database that has the tables. It closes db.
+func New(db *sql.DB, d Dialect, o Options) *Store {
+	o.Wait, o.Queue, o.Lease = cmp.Or(o.Wait, conversation.DefaultWait), cmp.Or(o.Queue, conversation.DefaultQueue), cmp.Or(o.Lease, DefaultLease)
+	s := &Store{db: db, d: d, o: o}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// DB is the database.
+func (s *Store) DB() *sql.DB { return s.db }
+
+// tx is a transaction that speaks the store's own SQL.
+type tx struct {
+	*sql.Tx
+	ctx     context.Context
+	rewrite func(string) string
+}
+
+func (t tx) exec(statement string, args ...any) (changed int64, err error) {
+	r, err := t.ExecContext(t.ctx, t.rewrite(statement), args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+func (t tx) row(query string, args ...any) *sql.Row {
+	return t.QueryRowContext(t.ctx, t.rewrite(query), args...)
+}
+
+// bodies gives the column of JSON values that a query yields, decoded.
+func bodies[T any](t tx, query string, args ...any) (out []T, err error) {
+	rows, err := t.QueryContext(t.ctx, t.rewrite(query), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var body sql.RawBytes
+		var v T
+		if err := rows.Scan(&body); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(body, &v); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// transact runs do in a transaction, all or nothing, and again if the database
+// says that this may help.
+func (s *Store) transact(ctx context.Context, o *sql.TxOptions, do func(tx) error) error {
+	try := func() error {
+		t, err := s.db.BeginTx(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer t.Rollback()
+		if err := do(tx{t, ctx, s.d.Rewrite}); err != nil {
+			return err
+		}
+		return t.Commit()
+	}
+	err := try()
+	for n := 0; n < 5 && err != nil && ctx.Err() == nil && s.d.Again != nil && s.d.Again(err); n++ {
+		err = try()
+	}
+	return err
+}
+
+// Begin implements conversation.Store.
+func (s *Store) Begin(ctx context.Context, r conversation.Request) (conversation.Claim, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	limit, cancel := context.WithTimeout(ctx, s.o.Wait)
+	defer cancel()
+	unlock, err := s.turns.Lock(limit, r.Conversation, max(0, s.o.Queue))
+	if err != nil {
+		return nil, conversation.Busy(ctx, r.Conversation)
+	}
+	c := &claim{store: s, request: r, owner: rand.Text(), unlock: sync.OnceFunc(unlock)}
+	// Only other processes are waited for here, so looking now and then is
+	// cheap: one look in each process and conversation.
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		free, err := c.take(limit)
+		if err != nil && limit.Err() == nil {
+			unlock()
+			return nil, s.explain("claiming a turn in", err)
+		}
+		if free && err == nil {
+			break
+		}
+		select {
+		case <-time.After(pause):
+		case <-limit.Done():
+		}
+		if limit.Err() != nil {
+			if err != nil { // the time ran out inside the transaction, perhaps after it was stored
+				c.drop()
+			}
+			unlock()
+			return nil, conversation.Busy(ctx, r.Conversation)
+		}
+	}
+	c.given = c.stored.Clone()
+	c.keep()
+	return c, nil
+}
+
+// explain leaves the errors that the contract names as they are.
+func (s *Store) explain(doing string, err error) error {
+	var repeat *conversation.RepeatError
+	if err == nil || errors.As(err, &repeat) || errors.Is(err, conversation.ErrUser) || errors.Is(err, conversation.ErrLost) || errors.Is(err, conversation.ErrNotFound) {
+		return err
+	}
+	return s.d.Explain(doing, err)
+}
+
+// Load implements conversation.Store.
+func (s *Store) Load(ctx context.Context, id string, last int) (c *conversation.Conversation, err error) {
+	if err := conversation.CheckID(id); err != nil {
+		return nil, err
+	}
+	err = s.transact(ctx, s.d.Read, func(t tx) error {
+		var h head
+		err := t.row("SELECT owner, turns, state, open FROM conversation WHERE id = ?1", id).Scan(&h.owner, &h.turns, &h.state, &h.open)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("conversation %q: %w", id, conversation.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		if c, err = h.load(t, id, last); err != nil || !h.open.Valid {
+			return err
+		}
+		c.Open = new(conversation.Turn)
+		return json.Unmarshal([]byte(h.open.String), c.Open)
+	})
+	return c, s.explain("reading", err)
+}
+
+// head is a conversation's own row.
+type head struct {
+	owner string
+	turns int
+	state string
+	open  sql.NullString // the turn that runs, or whose process died
+}
+
+// load reads what belongs to the row.
+func (h head) load(t tx, id string, last int) (*conversation.Conversation, error) {
+	c := &conversation.Conversation{ID: id, User: h.owner, Earlier: conversation.Earlier(h.turns, last)}
+	err := json.Unmarshal([]byte(h.state), &c.State)
+	if err == nil {
+		c.Turns, err = bodies[conversation.Turn](t, "SELECT body FROM turn WHERE conversation = ?1 AND number > ?2 ORDER BY number", id, c.Earlier)
+	}
+	if err == nil {
+		c.Asked, err = bodies[conversation.Pending](t, `SELECT body FROM (SELECT number, body FROM asked WHERE conversation = ?1
+			ORDER BY number DESC LIMIT ?2) AS last ORDER BY number`, id, conversation.MaxAsked)
+	}
+	if err == nil && c.Next() != h.turns+1 {
+		err = fmt.Errorf("it has %d turns and %d were found", h.turns, c.Next()-1)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("conversation %q: %w", id, err)
+	}
+	return c, nil
+}
+
+// where gives a filter's condition and its parameters.
+func where(f conversation.Filter, more ...string) (string, []any) {
+	conditions, args := more, []any(nil)
+	add := func(condition string, arg any) {
+		args = append(args, arg)
+		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
+	}
+	if f.ID != "" {
+		add("id = ?%d", f.ID)
+	}
+	if f.User != "" {
+		add("owner = ?%d", f.User)
+	}
+	if !f.Before.IsZero() {
+		add("changed < ?%d", f.Before.UnixMicro())
+	}
+	if len(conditions) == 0 {
+		return "", nil
+	}
+	return " WHERE " + strings.Join(conditions, " AND "), args
+}
+
+// List implements conversation.Store.
+func (s *Store) List(ctx context.Context, f conversation.Filter) iter.Seq2[conversation.Info, error] {
+	return func(yield func(conversation.Info, error) bool) {
+		condition, args := where(f)
+		rows, err := s.db.QueryContext(ctx, s.d.Rewrite(`SELECT id, owner, turns, created, changed, state, claim IS NOT NULL AND expires > NOW_US
+			FROM conversation`+condition+" ORDER BY changed DESC"), args...)
+		if err != nil {
+			yield(conversation.Info{}, s.explain("listing", err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var i conversation.Info
+			var created, changed int64
+			var state string
+			var carried conversation.State
+			err := rows.Scan(&i.ID, &i.User, &i.Turns, &created, &changed, &state, &i.Running)
+			if err == nil {
+				err = json.Unmarshal([]byte(state), &carried)
+			}
+			if err != nil {
+				yield(conversation.Info{}, s.explain("listing", err))
+				return
+			}
+			i.Created, i.Changed, i.Pending = time.UnixMicro(created).UTC(), time.UnixMicro(changed).UTC(), carried.Pending != nil
+			if !yield(i, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(conversation.Info{}, s.explain("listing", err))
+		}
+	}
+}
+
+// Delete implements conversation.Store.
+func (s *Store) Delete(ctx context.Context, f conversation.Filter) (int, error) {
+	if f.IsZero() {
+		return 0, conversation.ErrNoFilter
+	}
+	var running []string
+	if !f.Before.IsZero() {
+		running = []string{"(claim IS NULL OR expires <= NOW_US)"}
+	}
+	condition, args := where(f, running...)
+	var n int64
+	err := s.transact(ctx, nil, func(t tx) (err error) {
+		n, err = t.exec("DELETE FROM conversation"+condition, args...)
+		return err
+	})
+	if err == nil && n > 0 && s.d.Deleted != nil {
+		err = s.d.Deleted(ctx, s.db)
+	}
+	return int(n), s.explain("deleting from", err)
+}
+
+// Close implements conversation.Store. Claims that are still held run out.
+func (s *Store) Close() error {
+	s.cancel()
+	s.renews.Wait()
+	return s.explain("closing", s.db.Close())
+}
