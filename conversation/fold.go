@@ -118,6 +118,7 @@ type optionWords struct {
 	key     string
 	content []string
 	joined  []string // neighbours written as one: "bm200" for "BM-200"
+	gloss   []string // what the clarification says of this option alone: "full-time (28 days)"
 }
 
 func newFolder(p Pending, reply string) *folder {
@@ -153,10 +154,68 @@ func newFolder(p Pending, reply string) *folder {
 			f.common[c] = true
 		}
 	}
+	f.glosses()
 	f.vocab = append(f.vocab, content(plains(p.Question))...)
 	f.vocab = append(f.vocab, content(plains(p.Text))...)
 	f.vocab = append(f.vocab, content(plains(strings.Join(p.Unclear, " ")))...)
 	return f
+}
+
+// glosses finds what the clarification says of one option alone: the words that
+// follow it in a stretch of its text that names just that one.
+func (f *folder) glosses() {
+	ws := words(f.p.Text)
+	from := 0
+	stretch := func(to int) {
+		if is, tie := f.match(ws[from:to]); len(is) == 1 && !tie {
+			o := &f.opts[is[0]]
+			last := from
+			for i := from; i < to; i++ {
+				if o.has(ws[i].plain) {
+					last = i
+				}
+			}
+			for _, w := range content(forms(ws[last:to])) {
+				if !o.has(w) {
+					o.gloss = append(o.gloss, w)
+				}
+			}
+		}
+		from = to
+	}
+	for i := range ws {
+		if i > 0 && (strings.ContainsAny(f.p.Text[ws[i-1].end:ws[i].start], ",;:.?!，；：。？！、।") || orWords[ws[i].plain]) {
+			stretch(i)
+		}
+	}
+	stretch(len(ws))
+	// A word that glosses several options tells none apart.
+	for i := range f.opts {
+		f.opts[i].gloss = slices.DeleteFunc(slices.Clone(f.opts[i].gloss), func(w string) bool {
+			for j, o := range f.opts {
+				if j != i && (slices.Contains(o.gloss, w) || slices.Contains(o.content, w)) {
+					return true
+				}
+			}
+			return f.inQuestion(w)
+		})
+	}
+}
+
+// byGloss gives the one option of which the clarification says what ws say.
+func (f *folder) byGloss(ws []word) int {
+	found := -1
+	for _, w := range content(forms(ws)) {
+		for i, o := range f.opts {
+			if slices.ContainsFunc(o.gloss, func(g string) bool { return likeness(w, g) >= 0.8 }) {
+				if found >= 0 && found != i {
+					return -1
+				}
+				found = i
+			}
+		}
+	}
+	return found
 }
 
 // fold runs the rules over the parts of the reply and combines what they found.
@@ -230,6 +289,12 @@ func (f *folder) fold(ctx context.Context) Folded {
 			between, got = got, nil // "the van, or maybe the minibus"
 		}
 	}
+	if i := f.nowSaid(); i >= 0 && len(got)+len(between) > 1 && !seen[actQuestion] {
+		return f.chosen(ReplyChoice, []int{i}, nil, "now")
+	}
+	if n := len(got); n > 0 && slices.Equal(got, out) { // "a Ferro 500 but without steam"
+		got, out, kept, seen[actDetail], seen[actExclude] = nil, nil, extras{{extra: stripAll(all, lexicon().frames)}}, true, false
+	}
 	got = slices.DeleteFunc(got, func(i int) bool { return slices.Contains(out, i) })
 	n := len(f.opts)
 	if len(got) == 1 && !strong && rule == "text" && f.byChance(all.words, f.opts[got[0]]) {
@@ -259,6 +324,8 @@ func (f *folder) fold(ctx context.Context) Folded {
 		return Folded{Kind: ReplyCancel, Question: f.p.Question, Say: say(f.lang, sayCancel), Rule: "cancel"}
 	case seen[actJustAnswer]:
 		return f.assume(ReplyJustAnswer, extra)
+	case len(between) > 0 && len(between) < n && !seen[actDetail]: // "Basic or Plus, not sure"
+		return f.unclear(between, "between")
 	case seen[actDontKnow]:
 		return f.assume(ReplyDontKnow, extra)
 	case seen[actDetail]:

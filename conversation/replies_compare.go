@@ -12,8 +12,8 @@ type comparison struct {
 var comparisons = []comparison{
 	{"cheaper cheapest cheap lower lowest guenstigere guenstigste guenstigeren billigere billigste billigeren barato economica economico 便 宜 सस्ता सस्ती सस्ते", -1, "number"},
 	{"dearer dearest pricier priciest expensive teurere teuerste teureren caro cara cher chere 贵 महंगा महंगी महंगे", +1, "number"},
-	{"smaller smallest kleinere kleinste kleineren petit petite menor pequeno pequena छोटा छोटी छोटे 小", -1, "number"},
-	{"bigger biggest larger largest higher highest groessere groesste groesseren hoehere hoechste grand grande mayor बड़ा बड़ी बड़े 大", +1, "number"},
+	{"weaker weakest schwaechere schwaechste smaller smallest kleinere kleinste kleineren petit petite menor pequeno pequena छोटा छोटी छोटे 小", -1, "number"},
+	{"stronger strongest staerkere staerkste staerkeren fort forte fuerte bigger biggest larger largest higher highest groessere groesste groesseren hoehere hoechste grand grande mayor बड़ा बड़ी बड़े 大", +1, "number"},
 	{"newer newest latest recent new neu neue neuen neuere neueste neuesten neueren recente nuevo nueva reciente 新 नया नई नए नवीनतम", +1, "year"},
 	{"older oldest old alt alte alten earlier earliest aeltere aelteste aelteren fruehere ancien ancienne vieux viejo vieja antiguo antigua 旧 老 पुराना पुरानी पुराने", -1, "year"},
 	{"shorter shortest kuerzere kuerzeste kuerzeren court courte corto corta 短", -1, "time"},
@@ -21,6 +21,17 @@ var comparisons = []comparison{
 }
 
 var besideComparison = wordSet("the one ones option of them two more most le la les el los las plus moins mas menos der die das den option opcion l est c s it that variante version model plan 的 那 个 较 更 最 款 一 सबसे वाला वाली वाले ज्यादा")
+
+// tellsNone says whether a word is one of the dialogue's that tells no option
+// from the others.
+func (f *folder) tellsNone(w word) bool {
+	foreign, known := f.foreign([]word{w})
+	if len(foreign) > 0 || known == 0 {
+		return false
+	}
+	is, _ := f.match([]word{w})
+	return len(is) == 0
+}
 
 // byComparison knows "the cheaper one", if each option holds one number of the
 // kind and one of them is ahead.
@@ -45,6 +56,7 @@ func (f *folder) byComparison(p part) (reading, bool) {
 				sign = -1
 			}
 		case w.plain == "less" || w.plain == "least" || besideComparison[w.plain]:
+		case f.tellsNone(w): // "the old rules", and all options are rules
 		default:
 			return reading{}, false
 		}

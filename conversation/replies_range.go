@@ -118,7 +118,7 @@ func (f *folder) byRange(p part) (reading, bool) {
 	ws := forms(p.words)
 	at := -1
 	for i, w := range ws {
-		if isNumber(w) {
+		if isNumber(w) || moreNumbers[w] > 0 || cardinals[w] > 1 {
 			if at >= 0 {
 				return reading{}, false
 			}
@@ -129,6 +129,9 @@ func (f *folder) byRange(p part) (reading, bool) {
 		return reading{}, false
 	}
 	v, ok := amount(ws[at])
+	if !isNumber(ws[at]) {
+		v, ok = numeral(ws[at])
+	}
 	if !ok {
 		return reading{}, false
 	}

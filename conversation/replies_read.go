@@ -3,6 +3,7 @@ package conversation
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -137,6 +138,18 @@ func (f *folder) read(p part) reading {
 	if r, ok := f.meaning(p); ok {
 		return r
 	}
+	if r, ok := f.asksForMeaning(p); ok {
+		return r
+	}
+	if f.asksWhichOption(p) {
+		return reading{act: actExplain, rule: "explain"}
+	}
+	if r, ok := f.allBut(p); ok {
+		return r
+	}
+	if r, ok := f.without(p); ok {
+		return r
+	}
 	if r, ok := f.negative(p); ok {
 		return r
 	}
@@ -155,6 +168,9 @@ func (f *folder) read(p part) reading {
 		}
 	}
 	if r, ok := f.allOf(core); ok {
+		return r
+	}
+	if r, ok := f.allInside(core); ok {
 		return r
 	}
 	if r, ok := f.byComparison(core); ok {
@@ -269,6 +285,9 @@ func (f *folder) meaning(p part) (reading, bool) {
 		return reading{}, false
 	}
 	text := " " + strings.Join(ws, " ") + " "
+	if f.lang == "fr" {
+		text = " " + strings.Join(forms(p.words), " ") + " " // "c'est quoi" is no frame
+	}
 	form := false
 	for _, pre := range []string{"what is ", "whats ", "what are ", "what does ", "what do ", "what counts as ", "which is ", "which one is ", "which of ", "which one ", "was ist ", "was sind ", "was heisst ", "was bedeutet ", "was bedeuten ", "c est quoi ", "qu est ce que c est ", "qu est ce qu ", "que veut dire ", "que signifie ", "que es ", "que son ", "que significa ", "que quiere decir ", "welche ist ", "welches ist "} {
 		form = form || strings.HasPrefix(text, " "+pre)
@@ -397,6 +416,13 @@ func (f *folder) negated(p part) (reading, bool) {
 func (f *folder) byPlace(p part) (reading, bool) {
 	ws := forms(p.words)
 	n := len(f.opts)
+	if len(ws) == 1 && !p.marked && n > 0 { // "14" to ranges of ages
+		if v, ok := numeral(ws[0]); ok && v > float64(n) {
+			if r, ok := f.byRange(p); ok {
+				return r, true
+			}
+		}
+	}
 	if !p.marked && n > 0 { // a number that is an option's own is text: "10 days"
 		for i, w := range ws {
 			if isNumber(w) && f.hasNumber(w) && !f.allHaveNumber(w) && (i == 0 || !numberWords[ws[i-1]]) {
@@ -439,7 +465,7 @@ func (f *folder) allHaveNumber(w string) bool {
 }
 
 func (o optionWords) hasNumber(w string) bool {
-	return slices.ContainsFunc(strings.Fields(o.key), func(x string) bool { return isNumber(x) && likeness(w, x) > 0 })
+	return slices.ContainsFunc(slices.Concat(strings.Fields(o.key), o.gloss), func(x string) bool { return isNumber(x) && likeness(w, x) > 0 })
 }
 
 // byText knows an option by words of its text. What stands beside them is kept.
@@ -451,7 +477,11 @@ func (f *folder) byText(p part) (reading, bool) {
 		return r, true
 	}
 	got, tie := f.match(p.words)
-	if foreign, _ := f.foreign(p.words); len(got) == 0 && len(foreign) == 0 && f.onlyCommon(p.words) {
+	foreign, _ := f.foreign(p.words)
+	if i := f.byGloss(p.words); i >= 0 && len(got) == 0 && len(foreign) <= 1 {
+		return reading{act: actChoose, options: []int{i}, extra: f.besideGloss(p, i), rule: "text", weak: len(foreign) > 0}, true
+	}
+	if len(got) == 0 && len(foreign) == 0 && f.onlyCommon(p.words) {
 		got, tie = upTo(len(f.opts)), true // "the e-bike", and all of them are
 	}
 	if len(got) == 0 || f.byChance(p.words, f.opts[got[0]]) {
@@ -460,7 +490,6 @@ func (f *folder) byText(p part) (reading, bool) {
 	if tie {
 		return reading{act: actBetween, options: got, extra: p, rule: "text"}, true
 	}
-	foreign, _ := f.foreign(p.words)
 	weak := (len(foreign) > 0 || len(p.words) > 3) && !covers(content(forms(p.words)), f.opts[got[0]].content)
 	return reading{act: actChoose, options: got, extra: f.beside(p, got[0]), rule: "text", weak: weak}, true
 }
@@ -624,7 +653,7 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 		best = max(best, s)
 	}
 	if best == 0 {
-		return nil, false
+		return f.byDigits(said[:single]), false
 	}
 	for i, s := range score {
 		if s > best-0.05 {
@@ -642,6 +671,34 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 		}
 	}
 	return is, len(is) > 1
+}
+
+// byDigits gives the one option whose number stands within a longer code:
+// "F500S" for "Ferro 500".
+func (f *folder) byDigits(said []string) []int {
+	found := -1
+	for _, s := range said {
+		from := strings.IndexFunc(s, unicode.IsDigit)
+		if from <= 0 {
+			continue
+		}
+		digits := s[from:]
+		if to := strings.IndexFunc(digits, func(r rune) bool { return !unicode.IsDigit(r) }); to >= 0 {
+			digits = digits[:to]
+		}
+		for i, o := range f.opts {
+			if len(digits) >= 2 && slices.Contains(o.content, digits) {
+				if found >= 0 && found != i {
+					return nil
+				}
+				found = i
+			}
+		}
+	}
+	if found < 0 {
+		return nil
+	}
+	return []int{found}
 }
 
 // bySmallWords gives the one option of is that shares most of all words with ws,
@@ -710,6 +767,16 @@ func (f *folder) beside(p part, i int) part {
 		return stripAll(p, frames) // "windows 11"
 	}
 	return rest
+}
+
+// besideGloss is the whole part, if something else than the gloss is said.
+func (f *folder) besideGloss(p part, i int) part {
+	for _, w := range content(forms(p.words)) {
+		if !slices.ContainsFunc(f.opts[i].gloss, func(g string) bool { return likeness(w, g) >= 0.8 }) {
+			return stripAll(p, lexicon().frames)
+		}
+	}
+	return part{}
 }
 
 // has says whether the option's text has a word like w.

@@ -42,9 +42,26 @@ var cardinals = func() map[string]int {
 	return m
 }()
 
+// moreNumbers are the numbers above those in words, for amounts and ages.
+var moreNumbers = func() map[string]float64 {
+	m := map[string]float64{}
+	for n, list := range map[float64]string{
+		9: "nine neun neuf nueve", 10: "ten zehn dix diez दस 十", 11: "eleven elf onze once", 12: "twelve zwoelf douze doce", 13: "thirteen dreizehn treize trece",
+		14: "fourteen vierzehn quatorze catorce", 15: "fifteen fuenfzehn quinze quince", 16: "sixteen sechzehn seize dieciseis", 17: "seventeen siebzehn diecisiete",
+		18: "eighteen achtzehn dieciocho", 19: "nineteen neunzehn diecinueve", 20: "twenty zwanzig vingt veinte", 30: "thirty dreissig trente treinta",
+		40: "forty vierzig quarante cuarenta", 50: "fifty fuenfzig cinquante cincuenta", 60: "sixty sechzig soixante sesenta", 70: "seventy siebzig setenta", 80: "eighty achtzig ochenta",
+		90: "ninety neunzig noventa", 100: "hundred hundert cent cien", 1000: "thousand tausend mille mil",
+	} {
+		for w := range strings.FieldsSeq(list) {
+			m[plain(w)] = n
+		}
+	}
+	return m
+}()
+
 // besideSelector are the words that may stand beside a selector: "option 2",
 // "the second one please", "la segunda opción".
-var besideSelector = wordSet("either the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
+var besideSelector = wordSet("either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
 
 var listWords = wordSet("and nor noch ni & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
 var orWords = wordSet("or oder ou o u 或 或者 还是 या")

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -47,6 +48,9 @@ func words(text string) []word {
 		case r == '&' || r == '+' && start < 0:
 			flush(i)
 			ws = append(ws, word{"&", i, i + 1})
+		case r == '+' && !isDigit(text, i-1) && !isLetterAt(text, i+1): // "Comfort+"
+			flush(i)
+			ws = append(ws, word{"plus", i, i + 1})
 		case (r == '.' || r == ',' || r == ':') && start >= 0 && isDigit(text, i-1) && isDigit(text, i+1):
 		default:
 			flush(i)
@@ -61,6 +65,14 @@ func isWordRune(r rune) bool {
 }
 
 func isApostrophe(r rune) bool { return r == '\'' || r == '’' || r == '‘' || r == 'ʼ' }
+
+func isLetterAt(s string, i int) bool {
+	if i >= len(s) {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(s[i:])
+	return unicode.IsLetter(r)
+}
 
 func isDigit(s string, i int) bool { return i >= 0 && i < len(s) && s[i] >= '0' && s[i] <= '9' }
 
@@ -118,7 +130,13 @@ func likeness(a, b string) float64 {
 	if a == b {
 		return 1
 	}
+	if x := sameThing()[a]; x != "" && x == sameThing()[b] {
+		return 0.9
+	}
 	if isNumeral(a) || isNumeral(b) {
+		if sameYear(a, b) || sameYear(b, a) {
+			return 0.8
+		}
 		if x, ok := numeral(a); ok {
 			if y, ok := numeral(b); ok && x == y && unitOf(a) == unitOf(b) {
 				return 0.95
@@ -166,6 +184,11 @@ func likeness(a, b string) float64 {
 	return 0
 }
 
+// sameYear says whether short is the end of a year: "24" for "2024".
+func sameYear(short, year string) bool {
+	return len(short) == 2 && len(year) == 4 && isDigit(short, 0) && isDigit(short, 1) && (year[:2] == "19" || year[:2] == "20") && year[2:] == short
+}
+
 // sharedStart counts the characters with which both words begin.
 func sharedStart(a, b string) int {
 	n, y := 0, []rune(b)
@@ -196,8 +219,41 @@ func numeral(w string) (float64, bool) {
 	if n := cardinals[w]; n > 1 {
 		return float64(n), true
 	}
+	if n := moreNumbers[w]; n > 0 {
+		return n, true
+	}
 	return number(strings.TrimPrefix(w, "v"))
 }
+
+// alike are words that say the same of an option, in each of the languages:
+// periods, and the few other pairs by which options are told apart again and
+// again. A row is one meaning.
+var alike = []string{
+	"day days daily dayly tag tage taeglich tageweise jour jours journalier quotidien journee dia dias diario diaria 天 日 दिन दैनिक रोज",
+	"week weeks weekly woche wochen woechentlich semaine semaines hebdomadaire semana semanas semanal 周 साप्ताहिक हफ्ता हफ्ते सप्ताह",
+	"month months monthly monat monate monatlich monats mois mensuel mensuelle mensuels mes meses mensual mensuales 月 महीना महीने मासिक माह",
+	"quarter quarters quarterly quartal quartale vierteljaehrlich trimestre trimestriel trimestrielle trimestral 季 तिमाही",
+	"year years yearly annual annually jahr jahre jaehrlich jahres annee annees annuel annuelle annuels ano anos anual anuales 年 साल वार्षिक सालाना वर्ष",
+	"hour hours hourly stunde stunden stuendlich heure heures horaire hora horas 时 घंटा घंटे",
+	"online internet web website onlineshop linea ligne 网 ऑनलाइन वेबसाइट",
+	"shop store instore branch laden geschaeft filiale magasin boutique tienda 店 दुकान",
+	"employee staff employed angestellter angestellte mitarbeiter salarie salariee empleado empleada 员 कर्मचारी",
+	"kid kids child children kind kinder enfant enfants nino ninos nina 孩 बच्चा बच्चे",
+	"adult adults grownup erwachsen erwachsene erwachsener adulte adultes adulto adultos वयस्क",
+	"phone mobile smartphone handy telephone movil celular 手 फोन मोबाइल",
+	"petrol gasoline benzin essence gasolina पेट्रोल",
+}
+
+var sameThing = sync.OnceValue(func() map[string]string {
+	m := map[string]string{}
+	for _, row := range alike {
+		ws := strings.Fields(row)
+		for _, w := range ws {
+			m[plain(w)] = ws[0]
+		}
+	}
+	return m
+})
 
 // endings are those that leave a short word what it is: "van", "vans".
 var endings = map[string]bool{"s": true, "es": true, "n": true, "en": true, "e": true, "er": true}

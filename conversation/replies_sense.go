@@ -1,0 +1,236 @@
+package conversation
+
+import (
+	"slices"
+	"strings"
+)
+
+// allWords say that every option is meant, and askWords may stand beside them:
+// "tell me for both", "compare them all".
+var (
+	allWords = wordSet("both all each every everything beide beides alle alles jede jedes jeden deux tous toutes chaque chacun tout ambos ambas dos todos todas todo cada दोनों दोनो सभी सब तीनों हर")
+	allZh    = []string{"两 个 都", "两 种 都", "都 要", "都 说", "都 告", "都 想", "都 讲", "都 介", "都 列", "都 给", "都 看", "全 部", "全 都", "所 有", "每 个", "每 种", "分 别"}
+	askWords = wordSet("tell give show list compare explain know see hear interested interesting be would nice great good best helpful useful list numbers number answers answer prices price figures details info information cases case options option versions variants separately respectively times time possible ideally preferably side sag sage sagen zeig zeigen nenn nennen nenne waeren waere gut schoen super interessieren interessiert angaben antworten varianten faelle preise auflisten vergleiche " +
+		"dis dites donne donnez montre montrez seraient serait bien cas interessent compare comparez prix infos " +
+		"dime digame di muestra dame deme compara precios casos datos ambas opciones 说 讲 告 诉 列 介 绍 一 下 想 知 道 两 种 我 给 了 吧 情 况 बताओ बताइए बता दो दीजिए दे जानकारी दोनो चाहिए के लिए बारे में")
+	fewOf = wordSet("two three four deux trois zwei drei vier dos tres 两 三 四 तीन")
+)
+
+// allInside knows "tell me for both": a word that means all options, and nothing
+// else but a request.
+func (f *folder) allInside(p part) (reading, bool) {
+	n := len(f.opts)
+	if n < 2 || len(p.words) > 10 {
+		return reading{}, false
+	}
+	ws := forms(p.words)
+	text := " " + strings.Join(ws, " ") + " "
+	is := slices.ContainsFunc(ws, func(w string) bool { return allWords[w] && !(w == "deux" || w == "dos" || w == "tout") }) ||
+		strings.Contains(text, " les deux ") || strings.Contains(text, " los dos ") || strings.Contains(text, " las dos ")
+	for _, z := range allZh {
+		is = is || strings.Contains(text, " "+z+" ")
+	}
+	if !is {
+		return reading{}, false
+	}
+	for _, w := range p.words {
+		if allWords[w.plain] || askWords[w.plain] || fewOf[w.plain] || stopWords()[w.plain] || lexicon().fillers[w.plain] {
+			if negations[w.plain] {
+				return reading{}, false
+			}
+			continue
+		}
+		if foreign, known := f.foreign([]word{w}); len(foreign) > 0 || known == 0 {
+			return reading{}, false
+		}
+		if got, tie := f.match([]word{w}); len(got) > 0 && !tie && len(got) < n {
+			return reading{}, false
+		}
+	}
+	return reading{act: actAll, rule: "all"}, true
+}
+
+// allButs are how all options but the one that follows are chosen.
+var allButs = func() [][]string {
+	var ps [][]string
+	for p := range strings.SplitSeq("all but|all except|all except for|everything but|everything except|everything except for|every one but|every one except|all of them but|all of them except|alle ausser|alles ausser|alle bis auf|alles bis auf|tous sauf|toutes sauf|tout sauf|todos menos|todas menos|todos excepto|todas excepto|todo menos|除 了", "|") {
+		ps = append(ps, plains(p))
+	}
+	slices.SortFunc(ps, func(a, b []string) int { return len(b) - len(a) })
+	return ps
+}()
+
+// allBut knows "all except the basic one": the rest is chosen.
+func (f *folder) allBut(p part) (reading, bool) {
+	if len(f.opts) < 2 {
+		return reading{}, false
+	}
+	for _, core := range []part{p, stripAll(p, lexicon().frames)} {
+		ws := forms(core.words)
+		for _, b := range allButs {
+			if len(ws) <= len(b) || !slices.Equal(ws[:len(b)], b) {
+				continue
+			}
+			rest := stripAll(core.with(core.words[len(b):]), lexicon().fillers)
+			if w := len(rest.words); b[0] == "除" && w > 2 && rest.words[w-1].plain == "都" {
+				rest = rest.with(rest.words[:w-1])
+			}
+			r, ok := f.byPlace(rest)
+			if !ok {
+				r, ok = f.byText(rest)
+			}
+			if !ok || r.act != actChoose {
+				continue
+			}
+			left := slices.DeleteFunc(upTo(len(f.opts)), func(i int) bool { return slices.Contains(r.options, i) })
+			if len(left) == 0 {
+				continue
+			}
+			return reading{act: actChoose, options: left, rule: "all but"}, true
+		}
+	}
+	return reading{}, false
+}
+
+// withouts rule out the option that has what follows: "the one without steam".
+var withouts = wordSet("without ohne sans sin बिना")
+
+// without knows an option by what it lacks.
+func (f *folder) without(p part) (reading, bool) {
+	if len(f.opts) < 2 {
+		return reading{}, false
+	}
+	for i, w := range p.words {
+		lacks := withouts[w.plain] || i == 0 && (w.plain == "no" || w.plain == "kein" || w.plain == "keine" || w.plain == "pas")
+		rest := p.words[i+1:]
+		if lacks && i > 0 && len(rest) == 0 && f.lang == "hi" {
+			rest = p.words[:i]
+		}
+		if !lacks || len(rest) == 0 || len(rest) > 4 {
+			continue
+		}
+		got, tie := f.match(rest)
+		if len(got) != 1 || tie || f.opts[got[0]].negative() {
+			continue
+		}
+		if !withouts[w.plain] && covers(content(forms(rest)), f.opts[got[0]].content) {
+			continue // "no the van": a correction
+		}
+		if foreign, _ := f.foreign(rest); len(foreign) > 0 {
+			continue
+		}
+		if before, _ := f.match(p.words[:i]); len(before) == 1 && before[0] != got[0] {
+			return reading{act: actChoose, options: before, rule: "without"}, true
+		} else if len(before) == 1 {
+			return reading{}, false // "the 500 without steam": there is no such
+		}
+		return reading{act: actExclude, options: got, rule: "without"}, true
+	}
+	return reading{}, false
+}
+
+// Words of time by which one choice replaces another: "I used to have Basic, now
+// it's Pro".
+var (
+	nowWords    = wordSet("now currently today nowadays jetzt inzwischen mittlerweile heute aktuell maintenant desormais aujourd actuellement ahora actualmente hoy 现 अब अभी")
+	beforeWords = wordSet("was were had before previously formerly earlier ago used war hatte frueher vorher zuvor damals avant etais avais auparavant antes era tenia 以 前 之 过 पहले था थी")
+	moveWords   = wordSet("switched upgraded changed moved downgraded went converted gewechselt umgestiegen gewechsel passe change changee cambie cambiado pase 改 换 转 升 बदला बदली बदल")
+	toWords     = wordSet("to into zu zum zur auf nach a au aux 到 成 为 में")
+	fromWords2  = wordSet("from von vom de du 从 से")
+)
+
+// nowSaid gives the option that a reply says holds now, where it names another
+// that held before, or -1.
+func (f *folder) nowSaid() int {
+	ws := words(f.reply)
+	if len(f.opts) < 2 || len(ws) > 40 {
+		return -1
+	}
+	move := slices.ContainsFunc(ws, func(w word) bool { return moveWords[w.plain] })
+	now := slices.IndexFunc(ws, func(w word) bool { return nowWords[w.plain] })
+	before := slices.IndexFunc(ws, func(w word) bool { return beforeWords[w.plain] })
+	if !move && (now < 0 || before < 0) {
+		return -1
+	}
+	// the stretches of the reply, by the words at which one ends and the next begins
+	one := func(ws []word) int {
+		if got, tie := f.match(ws); len(got) == 1 && !tie {
+			return got[0]
+		}
+		return -1
+	}
+	if move {
+		to := -1
+		for i, w := range ws {
+			if toWords[w.plain] && i+1 < len(ws) {
+				if o := one(ws[i+1 : min(len(ws), i+5)]); o >= 0 {
+					to = o
+				}
+			}
+		}
+		return to
+	}
+	if now < before {
+		return one(ws[:before])
+	}
+	return one(ws[now:])
+}
+
+// meaningWords are those of a question for the meaning of something.
+var meaningWords = wordSet("mean means meaning meant include includes included contain contains cover covers exactly called counts count considered difference differences stand stands for define definition describe heisst bedeutet bedeuten bedeutung genau zaehlt gilt enthaelt beinhaltet unterschied umfasst " +
+	"veut dire signifie signification difference exactement comprend inclut compte " +
+	"significa significado quiere decir diferencia exactamente incluye cuenta " +
+	"意 思 区 别 叫 包 括 包 含 算 指 मतलब अर्थ अंतर फर्क होता होती शामिल")
+
+// asksForMeaning knows a question in which nothing stands but options of the
+// clarification, or the words that gloss them, and words for meaning: "can you
+// tell me what Comfort Plus includes?"
+func (f *folder) asksForMeaning(p part) (reading, bool) {
+	if len(f.opts) == 0 || !asksWhole(p, f.lang) && !p.asks {
+		return reading{}, false
+	}
+	var rest []word
+	means := false
+	for _, w := range p.words {
+		if meaningWords[w.plain] {
+			means = true
+			continue
+		}
+		if asksFirst[w.plain] || stopWords()[w.plain] || askWords[w.plain] {
+			continue
+		}
+		rest = append(rest, w)
+	}
+	if !means || len(rest) == 0 || len(rest) > 6 {
+		return reading{}, false
+	}
+	if foreign, _ := f.foreign(rest); len(foreign) > 0 {
+		return reading{}, false
+	}
+	for _, w := range content(forms(rest)) {
+		if f.inQuestion(w) && !slices.ContainsFunc(f.opts, func(o optionWords) bool { return o.has(w) }) {
+			return reading{}, false
+		}
+	}
+	got, _ := f.match(rest)
+	return reading{act: actExplain, options: got, rule: "explain"}, true
+}
+
+// asksWhichOption knows a question that weighs the options against each other:
+// "is the UK EU or overseas?", "which of the two has steam?"
+func (f *folder) asksWhichOption(p part) bool {
+	if len(f.opts) < 2 || !p.asks && !asksWhole(p, f.lang) {
+		return false
+	}
+	or := slices.IndexFunc(p.words, func(w word) bool { return orWords[w.plain] })
+	if or <= 0 || or == len(p.words)-1 {
+		return false
+	}
+	a, tieA := f.match(p.words[max(0, or-4):or])
+	b, tieB := f.match(p.words[or+1 : min(len(p.words), or+5)])
+	ws := forms(p.words)
+	for len(ws) > 0 && leadIn[ws[0]] {
+		ws = ws[1:]
+	}
+	return len(a) == 1 && len(b) == 1 && !tieA && !tieB && a[0] != b[0] && len(ws) > 3 && asksVerb[ws[0]] && !confirms(ws)
+}
