@@ -1,0 +1,215 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/conversation/storetest"
+)
+
+// The tests run on a database of their own on the server of
+// ASKBACK_TEST_POSTGRES, and once more through the pooler of ASKBACK_TEST_POOLER
+// before it. ./test starts both.
+var (
+	server = os.Getenv("ASKBACK_TEST_POSTGRES")
+	pooler = os.Getenv("ASKBACK_TEST_POOLER")
+	name   = fmt.Sprintf("askback_test_%d_%d", os.Getpid(), rand.Uint32())
+)
+
+func TestMain(m *testing.M) {
+	if storetest.Child(func(ctx context.Context, where string, o storetest.Options) (conversation.Store, error) {
+		return Open(ctx, where, Options(o))
+	}) {
+		return
+	}
+	code := 0
+	if server == "" {
+		code = m.Run()
+	} else {
+		run(server, "CREATE DATABASE "+name)
+		code = m.Run()
+		run(server, "DROP DATABASE "+name+" WITH (FORCE)")
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run runs a statement on the server.
+func run(where, statement string) {
+	db, err := sql.Open("pgx", where)
+	if err == nil {
+		defer db.Close()
+		_, err = db.Exec(statement)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// places are the ways to the database: directly and through the pooler.
+func places(t *testing.T) map[string]string {
+	t.Helper()
+	if server == "" {
+		t.Skip("no PostgreSQL: ./test starts one, or set ASKBACK_TEST_POSTGRES to the URL of a server")
+	}
+	ways := map[string]string{"direct": in(t, server, name)}
+	if pooler != "" {
+		ways["pooled"] = in(t, pooler, name)
+	}
+	return ways
+}
+
+// in is the URL of another database on the same server.
+func in(t *testing.T, where, database string) string {
+	t.Helper()
+	u, err := url.Parse(where)
+	if err != nil || u.Scheme == "" {
+		t.Fatalf("%s is not a URL: %v", where, err)
+	}
+	u.Path = "/" + database
+	return u.String()
+}
+
+func open(t *testing.T, where string, o storetest.Options) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), where, Options(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// empty takes all conversations away.
+func empty(t *testing.T, where string) {
+	t.Helper()
+	if _, err := open(t, where, storetest.Options{}).DB().Exec("DELETE FROM conversation"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	for way, where := range places(t) {
+		t.Run(way, func(t *testing.T) {
+			storetest.Run(t, func(t *testing.T, o storetest.Options) conversation.Store {
+				empty(t, where)
+				return open(t, where, o)
+			})
+			storetest.RunShared(t, func(t *testing.T) storetest.Place {
+				empty(t, where)
+				return storetest.Place{
+					Open: func(o storetest.Options) conversation.Store { return open(t, where, o) },
+					Expire: func() {
+						if _, err := open(t, where, storetest.Options{}).DB().Exec("UPDATE conversation SET expires = 0 WHERE claim IS NOT NULL"); err != nil {
+							t.Fatal(err)
+						}
+					},
+				}
+			})
+		})
+	}
+}
+
+func TestKilled(t *testing.T) {
+	for way, where := range places(t) {
+		t.Run(way, func(t *testing.T) {
+			empty(t, where)
+			storetest.Crash(t, where, func(t *testing.T) conversation.Store { return open(t, where, storetest.Options{}) })
+		})
+	}
+}
+
+// Many processes may start on an empty database at once.
+func TestOpenedByManyAtOnce(t *testing.T) {
+	for way := range places(t) {
+		t.Run(way, func(t *testing.T) {
+			fresh := name + "_" + way
+			run(server, "CREATE DATABASE "+fresh)
+			defer run(server, "DROP DATABASE "+fresh+" WITH (FORCE)")
+			where := in(t, map[string]string{"direct": server, "pooled": pooler}[way], fresh)
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					s, err := Open(t.Context(), where, Options{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer s.Close()
+					if _, err := storetest.Say(t.Context(), s, fmt.Sprint("c", i), "hello"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+
+			s := open(t, where, storetest.Options{})
+			if _, err := s.DB().Exec("INSERT INTO " + versions + " (version_id, is_applied) VALUES (99, true)"); err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			if _, err := Open(t.Context(), where, Options{}); err == nil || !strings.Contains(err.Error(), "version 99") {
+				t.Errorf("tables of a later version: %v", err)
+			}
+		})
+	}
+}
+
+// A connection that breaks in the middle of a turn breaks that turn at most.
+func TestConnectionsBroken(t *testing.T) {
+	for way, where := range places(t) {
+		t.Run(way, func(t *testing.T) {
+			empty(t, where)
+			s := open(t, where, storetest.Options{})
+			for i := range 3 {
+				claim, err := s.Begin(t.Context(), conversation.Request{Conversation: "x", Text: "hello"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				run(server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"' AND pid <> pg_backend_pid()")
+				time.Sleep(50 * time.Millisecond)
+				c := claim.Conversation()
+				c.Turns = append(c.Turns, conversation.Turn{Number: c.Next(), Text: fmt.Sprint("t", i)})
+				err = claim.Commit(t.Context(), c)
+				if err != nil { // then all of it failed, and it may be tried again
+					t.Log(err)
+					err = claim.Commit(t.Context(), c)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c, err := s.Load(t.Context(), "x", conversation.All); err != nil || len(c.Turns) != 3 {
+				t.Errorf("%+v, %v", c, err)
+			}
+		})
+	}
+}
+
+// An error names the database and never the password.
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct{ url, says string }{
+		{"postgres://ada:hunter2@127.0.0.1:1/talk?sslmode=disable", "127.0.0.1:1/talk"},
+		{"postgres://ada:hunter2@127.0.0.1:port/talk", "write it as postgres://"},
+		{"postgres://ada:hunter2@127.0.0.1:1/talk?sslmode=perhaps", "write it as postgres://"},
+	} {
+		_, err := Open(t.Context(), tc.url, Options{})
+		if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want an error that says %q and not the password", tc.url, err, tc.says)
+		}
+	}
+}
