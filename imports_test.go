@@ -19,13 +19,16 @@ const module = "github.com/askback/askback/"
 // value type: messages in conversation, passages in retrieval.
 var house = map[string][]string{
 	"conversation":         {"internal/edit"},
-	"retrieval":            {"internal/encoder", "internal/edit"}, // retrieval/minilm is the embedder
-	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors"},
-	"generation":           {"conversation", "retrieval"},
+	"retrieval":            {"internal/encoder", "internal/edit", "internal/ollama"}, // retrieval/minilm is the embedder
+	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama"},
+	"generation":           {"conversation", "retrieval", "internal/ollama"},
 	"pipeline":             {"conversation", "retrieval", "gate", "generation"},
 	"internal/encoder":     {"internal/safetensors"},
 	"internal/safetensors": {},
 	"internal/edit":        {},
+	"internal/qdranttest":  {},
+	"internal/ollama":      {},
+	"internal/ollamatest":  {}, // for tests
 	"cmd":                  nil, // wires everything
 	"examples":             nil,
 	"training":             nil, // programs that make the clarifier
@@ -36,7 +39,10 @@ var house = map[string][]string{
 // under its folder, never by a stage's core.
 var edges = map[string][]string{
 	"modernc.org/sqlite":             {"conversation/sqlite", "conversation/internal", "retrieval/local", "internal/sqlite"},
-	"github.com/tmc/langchaingo":     {"generation", "pipeline/langchain", "examples"},
+	"github.com/qdrant/go-client":    {"retrieval/qdrant"},
+	"google.golang.org/grpc":         {"retrieval/qdrant", "internal/qdranttest"},
+	"github.com/tmc/langchaingo":     {"generation", "gate/prompted", "pipeline/langchain", "cmd/askback", "examples", "bench/ollama"},
+	"github.com/ollama":              {"generation/ollama", "retrieval/ollama", "gate/ollama", "internal/ollama", "cmd/askback", "bench/ollama"},
 	"github.com/klippa-app":          {"retrieval/documents"},
 	"github.com/joho/godotenv":       {"cmd/askback"},
 	"github.com/alecthomas/kong":     {"cmd/askback"},
@@ -111,8 +117,8 @@ func TestOnlyTheProgramReadsTheEnvironment(t *testing.T) {
 		case "cmd", "examples", "training", "bench":
 			return nil
 		}
-		if strings.Contains(filepath.ToSlash(path), "internal/encoder/asm/") {
-			return nil // a program that writes assembly
+		if p := filepath.ToSlash(path); strings.Contains(p, "internal/encoder/asm/") || strings.Contains(p, "internal/ollamatest/") {
+			return nil // a program that writes assembly, and a server for tests
 		}
 		data, err := os.ReadFile(path)
 		for _, f := range forbidden {
