@@ -1,6 +1,7 @@
 package retrievertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,12 +190,7 @@ func (s *suite) limits(t *testing.T) {
 		if len(got) != want {
 			t.Errorf("Limit %d gives %d passages, want %d", limit, len(got), want)
 		}
-		if !slices.IsSortedFunc(got, func(a, b retrieval.Passage) int {
-			if a.Score < b.Score {
-				return 1
-			}
-			return -1
-		}) {
+		if !slices.IsSortedFunc(got, func(a, b retrieval.Passage) int { return cmp.Compare(b.Score, a.Score) }) {
 			t.Errorf("Limit %d: the scores do not fall: %v", limit, got)
 		}
 	}

@@ -1,0 +1,261 @@
+package qdrant
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	api "github.com/qdrant/go-client/qdrant"
+
+	"github.com/askback/askback/retrieval"
+)
+
+// Store is one tenant's part of a collection. It serves as Store and as
+// Retriever, and is safe for concurrent use: readers see a document's old
+// passages or its new ones, never some of each.
+type Store struct {
+	options Options
+	server  *server
+	version string // the server's
+	locks   locks  // documents being written
+
+	life      sync.Mutex // guards the making of the collection
+	attached  atomic.Bool
+	indexed   atomic.Bool
+	dimension atomic.Int64
+	closed    atomic.Bool
+}
+
+var (
+	_ retrieval.Retriever       = (*Store)(nil)
+	_ retrieval.Explainer       = (*Store)(nil)
+	_ retrieval.IdentifierStore = (*Store)(nil)
+	_ retrieval.BatchStore      = (*Store)(nil)
+)
+
+// Open connects to the server, waiting for it if it is just starting, and
+// compares the collection, if there is one, with the options. A missing or empty
+// collection is no error: the store is empty, and the first write makes it.
+//
+// Errors wrap ErrUnavailable, ErrDenied, ErrVersion, ErrMismatch or
+// ErrPlaintextKey where they apply.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	server, err := dial(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{options: o, server: server, locks: newLocks()}
+	if err := s.start(ctx); err != nil {
+		_ = server.conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) start(ctx context.Context) error {
+	var err error
+	if s.version, err = s.server.ready(ctx); err != nil {
+		return err
+	}
+	if major, minor, ok := parseVersion(s.version); ok && (major < oldestMajor || major == oldestMajor && minor < oldestMinor) {
+		return fmt.Errorf("%w: the one at %s has version %s, %d.%d or later is needed", ErrVersion, s.options.Addr, s.version, oldestMajor, oldestMinor)
+	}
+	_, err = s.attach(ctx)
+	return err
+}
+
+// ready waits until the server answers and gives its version.
+func (s *server) ready(ctx context.Context) (version string, err error) {
+	reply, err := callFor(ctx, s, s.options.ReadyWait, "waiting for the server", s.client.Qdrant().HealthCheck, &api.HealthCheckRequest{})
+	return reply.GetVersion(), err
+}
+
+// WaitReady waits until the server answers, asking again and again with longer
+// pauses until Options.ReadyWait is over or ctx ends, and gives the server's
+// version. It needs no embedder. It is for those who start a server beside this
+// program and whose server's image has no tool to probe it with.
+func WaitReady(ctx context.Context, o Options) (version string, err error) {
+	if o.Embedder == nil {
+		o.Embedder = noEmbedder{}
+	}
+	if o, err = o.withDefaults(); err != nil {
+		return "", err
+	}
+	server, err := dial(o)
+	if err != nil {
+		return "", err
+	}
+	defer server.conn.Close()
+	return server.ready(ctx)
+}
+
+type noEmbedder struct{ retrieval.Embedder }
+
+// Close ends the connection. The store cannot be used afterwards.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	if err := s.server.conn.Close(); err != nil {
+		return fmt.Errorf("closing the connection to Qdrant at %s: %w", s.options.Addr, err)
+	}
+	return nil
+}
+
+// ServerVersion is the server's version as it was when the store was opened.
+// warning is a sentence for the user if it is further from the client library's
+// than the two are tested together, and "" otherwise.
+func (s *Store) ServerVersion() (version, warning string) {
+	major, minor, ok := parseVersion(s.version)
+	switch {
+	case !ok:
+		warning = fmt.Sprintf("The Qdrant server at %s gives its version as %q, which cannot be compared.", s.options.Addr, s.version)
+	case major != oldestMajor || minor > clientMinor+1 || minor < clientMinor-1:
+		warning = fmt.Sprintf("The Qdrant server at %s has version %s; this program's client is made for %d.%d and one minor version more or less.",
+			s.options.Addr, s.version, oldestMajor, clientMinor)
+	}
+	return s.version, warning
+}
+
+// Len is the number of the tenant's passages, those of documents that are just
+// being written included. 0 means that nothing is loaded yet, whether or not the
+// collection exists.
+func (s *Store) Len(ctx context.Context) (int, error) {
+	if ok, err := s.attach(ctx); err != nil || !ok {
+		return 0, err
+	}
+	n, err := s.count(ctx, s.mine([]*api.Condition{is(fieldKind, kindPassage)}, nil))
+	return int(n), err
+}
+
+// Documents gives the fingerprint of each stored document by its id. One whose
+// ingestion was cut off before it was whole has the fingerprint "", so that the
+// next Sync stores it anew, or deletes what there is of it.
+func (s *Store) Documents(ctx context.Context) (map[string]string, error) {
+	documents := make(map[string]string)
+	err := s.records(ctx, func(r record) { documents[r.document] = r.fingerprint })
+	return documents, err
+}
+
+// page is the number of points read at a time.
+const page = 1000
+
+// records calls f with each document's record.
+func (s *Store) records(ctx context.Context, f func(record)) error {
+	if ok, err := s.attach(ctx); err != nil || !ok {
+		return err
+	}
+	for p, err := range s.scroll(ctx, "listing documents", s.mine([]*api.Condition{is(fieldKind, kindDocument)}, nil), page, api.NewWithPayload(true), nil) {
+		if err != nil {
+			return err
+		}
+		f(recordOf(p.Payload))
+	}
+	return nil
+}
+
+// scroll gives all points that a filter lets through, size at a time.
+func (s *Store) scroll(ctx context.Context, doing string, filter *api.Filter, size int, payload *api.WithPayloadSelector, vectors *api.WithVectorsSelector) iter.Seq2[*api.RetrievedPoint, error] {
+	return func(yield func(*api.RetrievedPoint, error) bool) {
+		r := &api.ScrollPoints{CollectionName: s.options.Collection, Filter: filter, Limit: api.PtrOf(uint32(size)), WithPayload: payload, WithVectors: vectors}
+		for {
+			reply, err := call(ctx, s.server, doing, s.server.client.Points().Scroll, r)
+			if absent(err) {
+				s.attached.Store(false)
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, p := range reply.GetResult() {
+				if !yield(p, nil) {
+					return
+				}
+			}
+			if r.Offset = reply.GetNextPageOffset(); r.Offset == nil {
+				return
+			}
+		}
+	}
+}
+
+// get gives the points with these ids that there are, by id.
+func (s *Store) get(ctx context.Context, doing string, ids []string, vectors bool) (map[string]*api.RetrievedPoint, error) {
+	points := make(map[string]*api.RetrievedPoint, len(ids))
+	if len(ids) == 0 {
+		return points, nil
+	}
+	r := &api.GetPoints{CollectionName: s.options.Collection, WithPayload: api.NewWithPayload(true)}
+	if vectors {
+		r.WithVectors = api.NewWithVectorsInclude(vectorDense)
+	}
+	for _, id := range ids {
+		r.Ids = append(r.Ids, api.NewIDUUID(id))
+	}
+	reply, err := call(ctx, s.server, doing, s.server.client.Points().Get, r)
+	if absent(err) {
+		s.attached.Store(false)
+		return points, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range reply.GetResult() {
+		points[p.GetId().GetUuid()] = p
+	}
+	return points, nil
+}
+
+func splitVersion(version string) iter.Seq[string] {
+	version = strings.TrimLeft(version, "v")
+	version, _, _ = strings.Cut(version, "-")
+	return strings.SplitSeq(version, ".")
+}
+
+// locks lets one writer at a time change a document.
+type locks struct {
+	changed *sync.Cond
+	held    map[string]bool
+}
+
+func newLocks() locks {
+	return locks{sync.NewCond(new(sync.Mutex)), make(map[string]bool)}
+}
+
+// lock waits until none of the documents is held, holds all, and gives what
+// releases them.
+func (l locks) lock(ctx context.Context, documents []string) (unlock func(), err error) {
+	defer context.AfterFunc(ctx, func() {
+		l.changed.L.Lock()
+		defer l.changed.L.Unlock()
+		l.changed.Broadcast()
+	})()
+	l.changed.L.Lock()
+	defer l.changed.L.Unlock()
+	for slices.ContainsFunc(documents, func(d string) bool { return l.held[d] }) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		l.changed.Wait()
+	}
+	for _, d := range documents {
+		l.held[d] = true
+	}
+	return func() {
+		l.changed.L.Lock()
+		defer l.changed.L.Unlock()
+		for _, d := range documents {
+			delete(l.held, d)
+		}
+		l.changed.Broadcast()
+	}, nil
+}

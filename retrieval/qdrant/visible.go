@@ -1,0 +1,121 @@
+package qdrant
+
+import (
+	"context"
+	"time"
+
+	api "github.com/qdrant/go-client/qdrant"
+)
+
+// pins say of documents which version a search is to see, "" for none. They are
+// conditions of every search, which thus sees nothing of other versions.
+type pins map[string]string
+
+func (p pins) not() []*api.Condition {
+	var not []*api.Condition
+	for document, version := range p {
+		this := []*api.Condition{is(fieldDocument, document)}
+		if version == "" {
+			not = append(not, this[0])
+		} else {
+			not = append(not, allOf(this, []*api.Condition{is(fieldVersion, version)}))
+		}
+	}
+	return not
+}
+
+// settled is how long ago a version must have become the one that holds for a
+// search to rely on all its points having been there. It allows for clocks of
+// different machines.
+const settled = time.Minute
+
+// maxRounds bounds how often a search is made anew because documents changed
+// while it ran.
+const maxRounds = 20
+
+// check compares what a search that began at start has found, by document and
+// version, with the documents' records as they are now. It reports whether the
+// search saw each document as it is: the version that holds is the one that is
+// pinned, which was there before the search, or has held for long, and nothing
+// of others was found. If not, it pins what holds now, for the next round.
+func (p pins) check(found map[string]map[string]bool, records map[string]record, start time.Time) bool {
+	ok := true
+	for document, versions := range found {
+		now := records[document]
+		pinned, isPinned := p[document]
+		if isPinned && pinned == now.version {
+			continue
+		}
+		if !isPinned && len(versions) == 1 && versions[now.version] && start.Sub(now.committed) > settled {
+			continue
+		}
+		p[document] = now.version
+		ok = false
+	}
+	return ok
+}
+
+// exists reports whether readers can see a passage that meets the conditions.
+func (s *Store) exists(ctx context.Context, doing string, must, not []*api.Condition) (bool, error) {
+	found := false
+	err := s.visible(ctx, doing, must, not, 16, func(*api.RetrievedPoint) bool {
+		found = true
+		return false
+	})
+	return found, err
+}
+
+// visible calls f with the passages that meet the conditions and that readers
+// can see, until f is false, size points at a time.
+func (s *Store) visible(ctx context.Context, doing string, must, not []*api.Condition, size int, f func(*api.RetrievedPoint) bool) error {
+	filter := s.mine(append(must, is(fieldKind, kindPassage)), not)
+	var points []*api.RetrievedPoint
+	look := func() (bool, error) {
+		records, err := s.recordsOf(ctx, points)
+		if err != nil {
+			return false, err
+		}
+		for _, p := range points {
+			r, ok := records[p.Payload[fieldDocument].GetStringValue()]
+			if ok && r.version == p.Payload[fieldVersion].GetStringValue() && !f(p) {
+				return false, nil
+			}
+		}
+		points = points[:0]
+		return true, nil
+	}
+	for p, err := range s.scroll(ctx, doing, filter, size, api.NewWithPayload(true), nil) {
+		if err != nil {
+			return err
+		}
+		if points = append(points, p); len(points) == size {
+			if more, err := look(); err != nil || !more {
+				return err
+			}
+		}
+	}
+	_, err := look()
+	return err
+}
+
+// recordsOf reads the records of the documents that points are of.
+func (s *Store) recordsOf(ctx context.Context, points []*api.RetrievedPoint) (map[string]record, error) {
+	seen := make(map[string]bool)
+	var ids []string
+	for _, p := range points {
+		if d := p.Payload[fieldDocument].GetStringValue(); !seen[d] {
+			seen[d] = true
+			ids = append(ids, s.recordID(d))
+		}
+	}
+	found, err := s.get(ctx, "reading the records of documents", ids, false)
+	if err != nil {
+		return nil, err
+	}
+	records := make(map[string]record, len(found))
+	for _, p := range found {
+		r := recordOf(p.Payload)
+		records[r.document] = r
+	}
+	return records, nil
+}
