@@ -47,9 +47,13 @@ func (r Request) Open(number int, now time.Time) Turn {
 	return Turn{Number: number, At: now.UTC().Round(0), Text: text, Question: text, Key: r.Key}
 }
 
+// Settled reports whether the turn's message, sent again, is this turn. One that
+// was broken off is not: the message may be answered after all.
+func (t Turn) Settled() bool { return t.Key != "" && t.Kind != KindPartial }
+
 // Abandoned is a turn that was running when its process died, as it is kept.
 func (t Turn) Abandoned() Turn {
-	t.Kind, t.Key = KindPartial, ""
+	t.Kind = KindPartial
 	return t
 }
 
@@ -120,8 +124,7 @@ func (p Pending) clone() Pending {
 // The turns of next must begin with those of stored, unchanged, and what is new
 // must be numbered on from there. In what is new, invalid UTF-8 becomes U+FFFD
 // (text is cleaned at this border, never refused), times become UTC, and a turn
-// without a time gets now. The first new turn gets the request's key, unless it
-// was broken off: then the same message may be sent again.
+// without a time gets now. The first new turn gets the request's key.
 func Next(stored, next *Conversation, r Request, now time.Time) (*Conversation, error) {
 	if next == nil {
 		return nil, errors.New("committing a turn: no conversation given")
@@ -148,7 +151,7 @@ func Next(stored, next *Conversation, r Request, now time.Time) (*Conversation, 
 			return nil, fmt.Errorf("committing to conversation %q: the new turn is numbered %d and must be %d", stored.ID, t.Number, number)
 		}
 		t.Key = ""
-		if i == have && t.Kind != KindPartial {
+		if i == have {
 			t.Key = r.Key
 		}
 		if len(t.Detail) > 0 {

@@ -43,7 +43,7 @@ type Turn struct {
 	Kind     Kind            `json:"kind"`             // how the turn ended
 	Reply    string          `json:"reply"`            // the assistant's words
 	Detail   json.RawMessage `json:"detail,omitempty"` // whatever the pipeline keeps with the turn (citations, trace); opaque here
-	Key      string          `json:"key,omitempty"`    // of the request that brought the turn, see Request
+	Key      string          `json:"key,omitempty"`    // of the message, see Request; a message that was broken off may stand again, answered
 }
 
 // Option is one reading that a clarification offers.

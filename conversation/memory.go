@@ -250,7 +250,7 @@ func (c *memoryClaim) Commit(ctx context.Context, next *Conversation) error {
 		return fmt.Errorf("conversation %q: %w", c.stored.ID, ErrLost)
 	}
 	for _, t := range n.Turns[len(c.stored.Turns):] {
-		if t.Key != "" {
+		if t.Settled() {
 			k.keys[t.Key] = len(k.turns)
 		}
 		k.turns = append(k.turns, t)

@@ -63,7 +63,7 @@ func Child(open func(ctx context.Context, where string, o Options) (conversation
 }
 
 // submit sends one message, whose text is its key, and says on standard output
-// how far it came: sent, kept, done.
+// how far it came: sent, kept, done or lost.
 func submit(ctx context.Context, s conversation.Store, text string, i int) error {
 	fmt.Println("sent", text)
 	claim, err := s.Begin(ctx, conversation.Request{Conversation: crashed, Text: text, Key: text, Last: 5})
@@ -88,7 +88,11 @@ func submit(ctx context.Context, s conversation.Store, text string, i int) error
 		c.Pending, c.Asked = &p, append(c.Asked, p)
 	}
 	c.Turns = append(c.Turns, turn)
-	if err := claim.Commit(ctx, c); err != nil {
+	switch err := claim.Commit(ctx, c); {
+	case errors.Is(err, conversation.ErrLost): // it stood still for longer than its lease
+		fmt.Println("lost", text)
+		return nil
+	case err != nil:
 		return err
 	}
 	fmt.Println("done", text, number)
@@ -122,6 +126,7 @@ func (s *said) line(line string) error {
 			return fmt.Errorf("message %s is turn %s and was %d", text, number, before)
 		}
 		s.done[text] = n
+	case "lost":
 	default:
 		return errors.New(line)
 	}
@@ -130,8 +135,8 @@ func (s *said) line(line string) error {
 
 // Crash kills processes at random moments, two of which write to one
 // conversation at a time, and looks at it after each: the turns are numbered
-// without gaps, what a process was told is stored is there, once, and no message
-// stands twice, though half of the messages on the way are sent again. A flag,
+// without gaps, what a process was told is stored is there, and no message is
+// answered twice, though half of the messages on the way are sent again. A flag,
 // -kills, says how many to kill. The test binary's TestMain must call Child.
 func Crash(t *testing.T, where string, open func(t *testing.T) conversation.Store) {
 	seed := uint64(time.Now().UnixNano())
@@ -166,7 +171,7 @@ func Crash(t *testing.T, where string, open func(t *testing.T) conversation.Stor
 	if len(told.done) < *kills/4 {
 		t.Errorf("only %d turns were acknowledged: the test tests little", len(told.done))
 	}
-	if err := submit(t.Context(), store, "still here", 1); err != nil { // the conversation goes on
+	if _, err := Say(t.Context(), store, crashed, "still here"); err != nil { // the conversation goes on
 		t.Error(err)
 	}
 }
@@ -196,9 +201,10 @@ func runAndKill(t *testing.T, where, retry string, patient bool, after time.Dura
 				t.Error(err)
 			}
 			switch {
+			case strings.HasPrefix(line, "kept "):
 			case strings.HasPrefix(line, "sent "):
 				underway = strings.TrimPrefix(line, "sent ")
-			case strings.HasPrefix(line, "done "):
+			default:
 				underway = ""
 			}
 			if n == 0 {
@@ -238,34 +244,37 @@ func checkCrashed(t *testing.T, s conversation.Store, told *said) {
 	if c.Open != nil {
 		turns = append(turns, *c.Open)
 	}
-	numbers, asked, pending := map[string]int{}, map[string]bool{}, ""
+	answered, broken := map[string]int{}, map[string]bool{}
+	asked, pending := map[string]bool{}, ""
 	for i, turn := range turns {
 		if turn.Number != i+1 {
 			t.Fatalf("turn %d of %d is numbered %d", i+1, len(turns), turn.Number)
 		}
-		if n := numbers[turn.Text]; n > 0 {
-			t.Fatalf("message %s stands twice: turns %d and %d", turn.Text, n, turn.Number)
+		if turn.Key != turn.Text {
+			t.Fatalf("turn %d is %+v", turn.Number, turn)
 		}
-		numbers[turn.Text] = turn.Number
 		switch turn.Kind {
 		case conversation.KindClarification:
 			pending = fmt.Sprint("c", turn.Number)
 			asked[pending] = true
 		case conversation.KindAnswer:
 			pending = ""
+		default: // a process died
+			broken[turn.Text] = true
+			continue
 		}
-		_, done := told.done[turn.Text]
-		if whole := turn.Kind == conversation.KindAnswer || turn.Kind == conversation.KindClarification; whole && turn.Reply != "re: "+turn.Text || done && !whole {
-			t.Fatalf("turn %d is %+v", turn.Number, turn)
+		if n := answered[turn.Text]; n > 0 || turn.Reply != "re: "+turn.Text {
+			t.Fatalf("turn %d is %+v; it is answered in turn %d too", turn.Number, turn, n)
 		}
+		answered[turn.Text] = turn.Number
 	}
 	for text, number := range told.done {
-		if numbers[text] != number {
-			t.Fatalf("message %s was acknowledged as turn %d and is turn %d", text, number, numbers[text])
+		if answered[text] != number {
+			t.Fatalf("message %s was acknowledged as turn %d and is turn %d", text, number, answered[text])
 		}
 	}
 	for text := range told.kept {
-		if numbers[text] == 0 {
+		if answered[text] == 0 && !broken[text] {
 			t.Fatalf("message %s was kept and is lost", text)
 		}
 	}

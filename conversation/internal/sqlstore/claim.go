@@ -192,7 +192,7 @@ func (c *claim) Commit(ctx context.Context, next *conversation.Conversation) err
 			if err != nil {
 				return err
 			}
-			key := sql.NullString{String: turn.Key, Valid: turn.Key != ""}
+			key := sql.NullString{String: turn.Key, Valid: turn.Settled()}
 			if _, err := t.exec("INSERT INTO turn (conversation, number, key, body) VALUES (?1, ?2, ?3, ?4)", id, turn.Number, key, body); err != nil {
 				return err
 			}
