@@ -251,7 +251,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 		kept                     extras
 		seen                     = map[act]bool{}
 		rule                     string
-		strong                   bool
+		strong, sure             bool
 	)
 	for _, p := range f.parts() {
 		r := f.read(p)
@@ -264,6 +264,10 @@ func (f *folder) fold(ctx context.Context) Folded {
 			if len(kept) > 0 && (f.refersBack(p) || len(f.opts) == 0 && f.says(p) == 0) {
 				r.act = actDetail // "it's a cat, does that change anything?"
 			}
+		case actExplain:
+			if len(kept) > 0 && f.refersBack(p) {
+				r.act = actDetail
+			}
 		case actDetail:
 			if seen[actDetail] && len(got) == 0 && f.asksBare(p) {
 				r.act = actQuestion // "I want rid of it. How?"
@@ -273,6 +277,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 			rule = r.rule
 		}
 		seen[r.act] = true
+		sure = sure || r.act == actQuestion && !r.unsure
 		switch r.act {
 		case actChoose:
 			got = union(got, r.options)
@@ -297,6 +302,10 @@ func (f *folder) fold(ctx context.Context) Folded {
 	}
 	got = slices.DeleteFunc(got, func(i int) bool { return slices.Contains(out, i) })
 	n := len(f.opts)
+	if n == 1 && len(got) == 1 && seen[actNo] && rule == "text" && !covers(content(forms(all.words)), f.opts[0].content) {
+		got, kept, seen[actNone] = nil, extras{{extra: stripAll(f.afterNo(all), lexicon().frames)}}, true // "no, the car policy"
+	}
+	f.weigh(ctx, all, seen, sure, len(got)+len(between))
 	if len(got) == 1 && !strong && rule == "text" && f.byChance(all.words, f.opts[got[0]]) {
 		got, kept, seen[actDetail] = nil, extras{{extra: stripAll(all, lexicon().frames)}}, true
 	}
@@ -343,6 +352,44 @@ func (f *folder) fold(ctx context.Context) Folded {
 		return f.explain(nil)
 	}
 	return f.unclear(nil, "says nothing")
+}
+
+// The similarities of a statement to the dialogue from which it belongs to it,
+// and below which it is about something else.
+const (
+	belongs = 0.4
+	astray  = 0.3
+)
+
+// weigh lets the Matcher say whether a statement is about something else: "my
+// card was stolen" is to a question about fees, and is not to one about theft.
+func (f *folder) weigh(ctx context.Context, all part, seen map[act]bool, sure bool, chosen int) {
+	asks := seen[actQuestion] && !sure
+	if f.m == nil || f.lang != "en" || chosen > 0 || !asks && !(seen[actDetail] && !seen[actNo] && !seen[actNone] && !seen[actYes] && f.foreignSubject(all.words)) {
+		return
+	}
+	texts := []string{f.p.Question, f.p.Text}
+	for _, o := range f.p.Options {
+		texts = append(texts, o.Text)
+	}
+	sims, err := f.m.Similarity(ctx, all.String(), texts)
+	if err != nil || len(sims) != len(texts) {
+		return
+	}
+	switch most := slices.Max(sims); {
+	case asks && most >= belongs:
+		seen[actQuestion], seen[actDetail] = false, true
+	case !asks && most < astray:
+		seen[actQuestion] = true
+	}
+}
+
+// afterNo gives what follows the "no" at the beginning of a reply.
+func (f *folder) afterNo(p part) part {
+	for len(p.words) > 1 && lexicon().whole[p.words[0].plain] == actNo {
+		p = p.with(p.words[1:])
+	}
+	return p
 }
 
 // extras are the parts of a reply that are kept as details, each with the
@@ -478,17 +525,42 @@ func (f *folder) none(out []int, extra []string, seen map[act]bool) Folded {
 	return r
 }
 
-// similar are the bounds from which a Matcher decides: how alike the reply and
-// the option are, and by how much more than any other.
+// The bounds from which a Matcher decides: how alike the reply and the option
+// are, and by how much more than any other. An encoder is less sure outside
+// English.
 const (
 	similarEnough = 0.5
 	similarMargin = 0.12
+	foreignEnough = 0.7
+	foreignMargin = 0.2
 )
+
+// partOfAnother says whether all words of an option stand in another one, as
+// "employed" in "self-employed": similarity cannot tell those apart.
+func (f *folder) partOfAnother(i int) bool {
+	for j, o := range f.opts {
+		if j != i && len(o.content) > len(f.opts[i].content) && covers(o.content, f.opts[i].content) {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded tells of a detail that no similarity can decide: it denies something,
+// or holds a number that no option has ("I have the Ferro 700").
+func (f *folder) guarded(extra []string) bool {
+	for _, w := range plains(strings.Join(extra, " ")) {
+		if negations[w] || failsNot[w] || w == "dont" || calendar[w] || strings.ContainsAny(w, "0123456789") && !f.hasNumber(w) {
+			return true
+		}
+	}
+	return false
+}
 
 // detail folds in the user's own words, unless the Matcher knows the option
 // that they mean.
 func (f *folder) detail(ctx context.Context, extra []string) Folded {
-	if f.m != nil && len(f.opts) > 1 {
+	if f.m != nil && len(f.opts) > 1 && !f.guarded(extra) {
 		texts := make([]string, len(f.opts))
 		for i, o := range f.p.Options {
 			texts[i] = o.Text
@@ -506,7 +578,11 @@ func (f *folder) detail(ctx context.Context, extra []string) Folded {
 					second = max(second, s)
 				}
 			}
-			if sims[best] >= similarEnough && sims[best]-second >= similarMargin {
+			enough, margin := similarEnough, similarMargin
+			if f.lang != "en" {
+				enough, margin = foreignEnough, foreignMargin
+			}
+			if sims[best] >= enough && sims[best]-second >= margin && !f.partOfAnother(best) {
 				return f.chosen(ReplyChoice, []int{best}, extra, "similarity")
 			}
 		}

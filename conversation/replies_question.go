@@ -26,7 +26,7 @@ var (
 	asksPhrases   = []string{"est ce que", "qu est ce", "y a t il", "peut on", "puis je", "avez vous", "pouvez vous", "faut il", "est il", "c est quoi", "dois je", "ai je",
 		"por que", "se puede", "hay que", "i want to know", "need to know", "want to know", "by when", "until when", "till when", "since when", "from when", "up to what", "bis wann", "ab wann", "seit wann", "a partir de quand", "jusqu a quand", "hasta cuando", "desde cuando", "id like to know", "i would like to know", "i wonder", "do you know", "can you tell me", "could you tell me", "i want to ask", "let me ask", "question about", "i have a question", "i have a problem", "i need help", "help with", "wuesste gern", "ich wollte fragen", "ich moechte wissen", "ich habe eine frage", "je voudrais savoir", "j aimerais savoir", "quisiera saber", "me gustaria saber", "quiero saber"}
 	asksZh = []string{"什 么", "怎 么", "怎 样", "如 何", "哪 里", "哪 儿", "哪 个", "谁", "为 什", "多 少", "几 点", "几 天", "几 号", "多 久", "多 远", "吗", "能 不 能", "可 不 可", "有 没 有", "请 问", "告 诉 我", "帮 我"}
-	asksHi = wordSet("क्या कैसे कब कहां कौन कौनसा क्यों कितना कितनी कितने किसे किसको बताइए बताओ बताएं दिखाइए")
+	asksHi = wordSet("kya kaise kab kahan kahaan kaun kyun kyon kitna kitni kitne bataiye क्या कैसे कब कहां कौन कौनसा क्यों कितना कितनी कितने किसे किसको बताइए बताओ बताएं दिखाइए")
 
 	// asksInside are the questions that stand behind a statement, without a
 	// mark: "it is slow how can I speed it up".
@@ -36,8 +36,31 @@ var (
 	bareQuestions = []string{"how", "when", "where", "how much", "how many", "how long", "and how", "and when", "how much is it", "how much is that", "what now", "price", "wie", "wann", "wo", "wie viel", "wie lange", "combien", "quand", "cuanto", "cuando", "多 少", "多 少 钱", "कब", "कितना", "कितने"}
 
 	// troubles are how a complaint about something else sounds.
-	troubles = []string{"doesnt work", "does not work", "isnt working", "not working", "wont work", "stopped working", "is broken", "cant log in", "cannot log in", "cant login", "cant connect", "wont open", "wont start", "wont load", "was declined", "been declined", "was stolen", "got stolen", "didnt arrive", "has not arrived", "hasnt arrived", "never arrived", "funktioniert nicht", "geht nicht", "ist kaputt", "ne marche pas", "ne fonctionne pas", "no funciona", "不 能 用", "坏 了", "打 不 开", "काम नहीं कर"}
+	troubles = []string{"doesnt work", "does not work", "isnt working", "not working", "wont work", "stopped working", "is broken", "has crashed", "crashed", "froze", "is frozen", "is stuck", "is leaking", "is jammed", "is blocked", "is flooded", "wurde abgelehnt", "ist abgestuerzt", "est en panne", "est casse", "se rompio", "esta roto", "cant log in", "cannot log in", "cant login", "cant connect", "wont open", "wont start", "wont load", "was declined", "been declined", "was stolen", "got stolen", "didnt arrive", "has not arrived", "hasnt arrived", "never arrived", "funktioniert nicht", "geht nicht", "ist kaputt", "ne marche pas", "ne fonctionne pas", "no funciona", "不 能 用", "坏 了", "打 不 开", "काम नहीं कर"}
 )
+
+// losses are how one says that something is gone.
+var losses = []string{"i lost", "ive lost", "i have lost", "was stolen", "got stolen", "stole my", "been stolen", "verloren", "gestohlen", "geklaut", "j ai perdu", "on m a vole", "perdi mi", "he perdido", "me robaron", "me han robado", "丢 了", "被 偷", "弄 丢", "खो गया", "खो गई", "चोरी हो"}
+
+// loses says whether a text says that something is gone, where the dialogue does
+// not speak of that.
+func (f *folder) loses(text string) bool {
+	about := " " + key(f.p.Question+" "+f.p.Text) + " "
+	for _, l := range losses {
+		if strings.Contains(text, " "+l+" ") {
+			for _, w := range content(strings.Fields(l)) {
+				if strings.Contains(about, w[:min(len(w), 4)]) {
+					return false
+				}
+			}
+			return !strings.Contains(about, "theft") && !strings.Contains(about, "diebstahl") && !strings.Contains(about, "robo ") && !strings.Contains(about, " vol ")
+		}
+	}
+	return false
+}
+
+// connects begin a question that goes on from the last.
+var connects = wordSet("and und et y और")
 
 // leadIn are the words before a question that do not change that it is one.
 var leadIn = wordSet("and also but actually hey hi hello ok okay so now oh well btw wait please excuse sorry first quick und aber hallo ach moment uebrigens sag mal entschuldigung et mais bonjour au fait dites alors y pero hola oye bueno cierto 那 另 外 对 了 वैसे और अच्छा लेकिन")
@@ -73,6 +96,8 @@ func asksWhole(p part, lang string) bool {
 	}
 	first, second := ws[0], ws[1]
 	switch {
+	case (first == "gibts" || first == "habts") && len(ws) >= 3:
+		return true
 	case fronted[first] && frontedAsks[second] && len(ws) >= 3: // "by what date"
 		return true
 	case first == "what" && (second == "i" || second == "we") && !p.asks:
@@ -112,10 +137,10 @@ func isHan(r rune) bool { return r >= 0x4E00 && r <= 0x9FFF || r >= 0x3400 && r 
 // question or request, and it is about something that neither the pending
 // question nor its clarification speaks of.
 func (f *folder) asksAnew(p part) bool {
-	foreign, known := f.foreign(p.words)
+	foreign, known := f.foreign(slices.DeleteFunc(slices.Clone(p.words), func(w word) bool { return wishWords[w.plain] }))
 	n := len(foreign)
 	if n > 0 && isHan([]rune(foreign[0])[0]) {
-		n /= 2 // two characters make a word
+		n = (n + 1) / 2 // two characters make a word
 	}
 	ws := forms(p.words)
 	for len(ws) > 0 && leadIn[ws[0]] {
@@ -133,8 +158,17 @@ func (f *folder) asksAnew(p part) bool {
 	if asksWhole(p, f.lang) {
 		return !f.asksAbout(p)
 	}
+	if len(f.opts) > 0 && wishes(ws) && !f.nameOption(p.words) {
+		return true // "I want to cancel my order"
+	}
 	open := len(f.opts) == 0
 	text := " " + strings.Join(ws, " ") + " "
+	if !open && f.loses(text) {
+		return true
+	}
+	if !open && p.asks && known == 0 && len(ws) <= 3 && connects[p.words[0].plain] && len(words(f.reply)) == len(p.words) {
+		return true // "and cats?"
+	}
 	if known == 0 && n >= 2 {
 		for _, a := range asksInside {
 			if strings.Contains(text, " "+a+" ") {
@@ -151,16 +185,91 @@ func (f *folder) asksAnew(p part) bool {
 				return true
 			}
 		}
-		if len(ws) > 4 && (ws[0] == "i" || ws[0] == "id") {
-			for i, w := range ws[1:min(5, len(ws))] {
-				if w == "to" && requests[ws[i+2]] {
-					return true // "I want to cancel my order"
-				}
-			}
-		}
 	}
 	if p.asks && known == 0 && n >= 2 && len(ws) >= 2 && !(fragmentFirst[ws[0]] && len(ws) <= 5) {
 		return !open || len(ws) >= 4
+	}
+	return false
+}
+
+// wishFirst begin a statement of what somebody wants to do, and wishVerbs are
+// what one does at a counter.
+var (
+	wishFirst = wordSet("i id we wed ich wir je j nous on quiero quisiera necesito queremos me 我 我们 मुझे मैं हमें")
+	wishWords = wordSet("want need like wanted would have must moechte moechten will wollen muss muessen wuerde voudrais veux voudrions souhaite dois aimerais quiero quisiera necesito queremos gustaria tengo 想 要 需 चाहिए चाहता चाहती चाहते करना करवाना")
+	wishVerbs = wordSet("open close block unblock reset cancel change connect transfer call translate write compare check track order reserve delete remove update report speak talk complain apply register renew extend upgrade downgrade return exchange replace repair book buy sell rent download print send reschedule postpone unsubscribe subscribe login activate deactivate appeal " +
+		"aendern oeffnen eroeffnen sperren stornieren kuendigen sprechen reden melden verschieben umbuchen beschweren beantragen verlaengern umtauschen zurueckgeben buchen bestellen kaufen verkaufen mieten wechseln abmelden anmelden bezahlen " +
+		"changer modifier ouvrir fermer bloquer annuler parler signaler plaindre demander renouveler prolonger echanger rendre reserver commander acheter vendre louer resilier payer " +
+		"cambiar modificar abrir cerrar bloquear cancelar hablar denunciar quejarme solicitar renovar prolongar devolver reservar comprar vender alquilar pagar")
+	wishZh = []string{"投 诉", "取 消", "退 款", "退 货", "换 货", "办 理", "开 通", "修 改", "更 改", "查 询", "联 系", "转 账", "挂 失", "预 约", "申 请", "注 销", "续 费", "续 租", "报 修", "转 人 工", "找 人 工", "改 地 址", "投 訴", "充 值", "订 购", "退 订", "维 修"}
+	wishHi = wordSet("बदलना बदलनी बदलवाना शिकायत रद्द बात करनी बंद करवाना खोलना बुक")
+)
+
+// wishes says whether words state what somebody wants to do: "I want to cancel
+// my order".
+func wishes(ws []string) bool {
+	for len(ws) > 0 && leadIn[ws[0]] {
+		ws = ws[1:]
+	}
+	if len(ws) < 3 || !wishFirst[ws[0]] {
+		return false
+	}
+	text := " " + strings.Join(ws, " ") + " "
+	for _, z := range wishZh {
+		if strings.Contains(text, " "+z+" ") {
+			return true
+		}
+	}
+	if !slices.ContainsFunc(ws[:min(3, len(ws))], func(w string) bool { return wishWords[w] }) && !slices.ContainsFunc(ws, func(w string) bool { return wishHi[w] }) {
+		return false
+	}
+	for i, w := range ws[1:] {
+		if wishVerbs[w] || requests[w] {
+			if ws[0] == "i" || ws[0] == "id" || ws[0] == "we" || ws[0] == "wed" {
+				return ws[i] == "to"
+			}
+			return true
+		}
+		if wishHi[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// nameOption says whether words name an option whole, or the verb of the pending
+// question.
+func (f *folder) nameOption(ws []word) bool {
+	for _, w := range ws {
+		if wishVerbs[w.plain] || requests[w.plain] {
+			if _, known := f.foreign([]word{w}); known > 0 {
+				return true
+			}
+		}
+	}
+	said := content(forms(ws))
+	return slices.ContainsFunc(f.opts, func(o optionWords) bool { return covers(said, o.content) })
+}
+
+// foreignSubject says whether a reply is a statement about some other thing:
+// "the heating is broken".
+func (f *folder) foreignSubject(ws []word) bool {
+	if len(f.opts) == 0 || len(ws) < 4 {
+		return false
+	}
+	switch ws[0].plain {
+	case "the", "my", "our", "there":
+	default:
+		return false
+	}
+	if _, known := f.foreign(ws); known > 0 {
+		return false
+	}
+	for i, w := range ws[1:min(5, len(ws))] {
+		switch w.plain {
+		case "is", "are", "was", "has", "have", "were", "doesnt", "isnt", "wont", "keeps", "arent", "hasnt", "didnt", "does", "went", "got":
+			return i > 0 || ws[0].plain == "there"
+		}
 	}
 	return false
 }
@@ -206,10 +315,10 @@ func (f *folder) refersBack(p part) bool {
 
 // seeks are how a question begins by which somebody wants to find out what to
 // reply.
-var seeks = []string{"how can i see", "how do i see", "where can i see", "where do i see", "where do i find", "where can i find", "how do i find", "how can i find", "how can i check", "how do i check", "how can i know", "how do i know", "how would i know", "how can i tell", "how do i tell", "where is the", "where does it say", "wo finde ich", "wo sehe ich", "wo steht", "wie finde ich", "wie sehe ich", "ou trouver", "ou est ce que je trouve", "ou je trouve", "comment savoir", "comment voir", "donde veo", "donde encuentro", "donde puedo ver", "como se", "como puedo saber"}
+var seeks = []string{"how can i see", "how do i see", "where can i see", "where do i see", "where do i find", "where can i find", "how do i find", "how can i find", "how can i check", "how do i check", "how can i know", "how do i know", "how would i know", "how can i tell", "how do i tell", "where is the", "wheres the", "where does it say", "wo finde ich", "wo sehe ich", "wo steht", "wie finde ich", "wie sehe ich", "ou trouver", "ou est ce que je trouve", "ou je trouve", "comment savoir", "comment voir", "donde veo", "donde encuentro", "donde puedo ver", "como se", "como puedo saber"}
 
 // identity are the words for what tells one thing from another.
-var identity = wordSet("model version number type kind serial label plate release code modell nummer typ modele numero type modelo tipo options choices types models versions")
+var identity = wordSet("model version number type kind serial name sticker information info designation label plate release code modell nummer typ modele numero type modelo tipo options choices types models versions")
 
 // asksAbout says whether a part asks about the clarification: it has the form of
 // a question, and nothing in it is foreign.
@@ -278,7 +387,7 @@ func (f *folder) says(p part) int { return len(content(forms(p.words))) }
 
 var (
 	failsNot  = wordSet("wont doesnt cant cannot isnt not stopped keeps didnt")
-	failsVerb = wordSet("open start load connect work charge turn boot print sync close lock play update install respond ring open opening starting loading connecting working charging printing syncing playing responding crashing failing")
+	failsVerb = wordSet("open start load connect work charge turn boot print sync close lock play update install respond ring open opening starting loading connecting working charging printing syncing playing responding crashing failing accepted accepting recognized recognised loaded found detected delivered sent shown displayed showing moving heating cooling drying")
 )
 
 // fails says whether words complain that something does not work.

@@ -37,6 +37,19 @@ func spanOf(text string) (span, bool) {
 			at = append(at, i)
 		}
 	}
+	if len(at) == 0 { // "more than a year"
+		for i, w := range ws {
+			if oneOf[w] && i+1 < len(ws) && hours[ws[i+1]] > 0 {
+				at = append(at, i)
+			}
+		}
+	}
+	value := func(i int) (float64, bool) {
+		if oneOf[ws[i]] {
+			return 1, true
+		}
+		return amount(ws[i])
+	}
 	before := func(i, n int, set map[string]bool) bool { return i-n >= 0 && set[ws[i-n]] }
 	s := span{low: math.Inf(-1), high: math.Inf(1)}
 	switch len(at) {
@@ -55,7 +68,7 @@ func spanOf(text string) (span, bool) {
 		s.unit, s.scale = unitAfter(ws, b)
 	case 1:
 		i := at[0]
-		v, ok := amount(ws[i])
+		v, ok := value(i)
 		if !ok {
 			return s, false
 		}
@@ -70,11 +83,11 @@ func spanOf(text string) (span, bool) {
 			s.low = v
 		case or && orLessWords[ws[after+1]]:
 			s.high = v
-		case before(i, 1, belowWords), before(i, 2, belowWords) && ws[i-1] == "than", before(i, 2, belowWords) && (ws[i-1] == "de" || ws[i-1] == "als"):
+		case before(i, 1, belowWords), before(i, 2, belowWords) && ws[i-1] == "than", before(i, 2, belowWords) && (ws[i-1] == "de" || ws[i-1] == "d" || ws[i-1] == "als"):
 			s.high, s.highOpen = v, true
 		case before(i, 2, fromWords) && ws[i-1] == "than", before(i, 1, fromWords):
 			s.low = v
-		case before(i, 1, aboveWords), before(i, 2, aboveWords) && (ws[i-1] == "de" || ws[i-1] == "als"):
+		case before(i, 1, aboveWords), before(i, 2, aboveWords) && (ws[i-1] == "de" || ws[i-1] == "d" || ws[i-1] == "als"):
 			s.low, s.lowOpen = v, true
 		case before(i, 1, uptoWords):
 			s.high = v
@@ -110,6 +123,8 @@ func unitAfter(ws []string, i int) (unit string, scale float64) {
 	return ws[i+1], hours[ws[i+1]]
 }
 
+var oneOf = wordSet("a an one eine einen ein einer une un una 一 एक")
+
 var aboutAge = wordSet("years year old yrs yo jahre jahr alt ans an anos ano 岁 साल")
 
 // byRange knows a number by the option in whose range it lies, if at least two
@@ -118,6 +133,10 @@ func (f *folder) byRange(p part) (reading, bool) {
 	ws := forms(p.words)
 	at := -1
 	for i, w := range ws {
+		if oneOf[w] && i+1 < len(ws) && hours[ws[i+1]] > 0 && at < 0 { // "an hour"
+			at = i
+			continue
+		}
 		if isNumber(w) || moreNumbers[w] > 0 || cardinals[w] > 1 {
 			if at >= 0 {
 				return reading{}, false
@@ -129,7 +148,9 @@ func (f *folder) byRange(p part) (reading, bool) {
 		return reading{}, false
 	}
 	v, ok := amount(ws[at])
-	if !isNumber(ws[at]) {
+	if oneOf[ws[at]] {
+		v, ok = 1, true
+	} else if !isNumber(ws[at]) {
 		v, ok = numeral(ws[at])
 	}
 	if !ok {

@@ -52,6 +52,7 @@ type reading struct {
 	extra   part // what was said besides, to be kept as a detail
 	rule    string
 	weak    bool // a choice by one word among others
+	unsure  bool // a statement that may be about something else: the Matcher tells
 }
 
 // parts splits the reply at punctuation and before words such as "but".
@@ -176,8 +177,11 @@ func (f *folder) read(p part) reading {
 	if r, ok := f.byComparison(core); ok {
 		return r
 	}
+	if f.asksForPlace(p) {
+		return reading{act: actExplain, rule: "explain"}
+	}
 	if f.asksAnew(p) {
-		return reading{act: actQuestion, extra: p, rule: "question"}
+		return reading{act: actQuestion, extra: p, rule: "question", unsure: !p.asks && !asksWhole(p, f.lang)}
 	}
 	if f.asksAbout(p) {
 		got, _ := f.match(p.words)
@@ -260,6 +264,10 @@ func (f *folder) prefixed(p, core part) (reading, bool) {
 				}
 				got, _ := f.match(rest.words)
 				return reading{act: actExplain, options: got, rule: "explain"}, true
+			case actNone:
+				if foreign, _ := f.foreign(rest.words); len(foreign) > 1 {
+					return reading{}, false
+				}
 			case actJustAnswer:
 				core := strip(rest, lexicon().fillers)
 				if r, ok := f.byPlace(core); ok && len(core.words) > 0 {
@@ -500,7 +508,7 @@ func (f *folder) byChance(ws []word, o optionWords) bool {
 	foreign, hits := 0, 0
 	for i, w := range ws {
 		switch {
-		case o.has(w.plain), i > 0 && o.hasJoined(ws[i-1].plain+w.plain):
+		case o.has(w.plain), slices.ContainsFunc(f.byDigits([]string{w.plain}), func(int) bool { return true }), i > 0 && o.hasJoined(ws[i-1].plain+w.plain):
 			hits++
 		default:
 			x, _ := f.foreign(ws[i : i+1])
@@ -617,6 +625,9 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 	}
 	slices.Sort(said)
 	said = slices.Compact(said)
+	for _, w := range slices.Clone(said) {
+		said = append(said, broader[w]...)
+	}
 	single := len(said)
 	for i := range ws[:len(ws)-1] { // "sea view" is "Seaview"
 		said = append(said, ws[i].plain+ws[i+1].plain)
@@ -745,8 +756,8 @@ func (f *folder) beside(p part, i int) part {
 			last = j
 		}
 	}
-	if last < 0 {
-		return part{}
+	if last < 0 { // a kind of it: "Saturday" for "the weekend"
+		return stripAll(p, frames)
 	}
 	if foreign, _ := f.foreign(p.words[:last]); len(foreign) >= 2 {
 		return stripAll(p, frames)
@@ -864,6 +875,21 @@ func (f *folder) restated() bool {
 	for _, a := range asked {
 		if !slices.Contains(said, a) {
 			return false
+		}
+	}
+	if strings.ContainsFunc(f.p.Question, isHan) && len(asked) < 6 {
+		text, before := " "+strings.Join(forms(ws), " ")+" ", " "+key(f.p.Question)+" "
+		for _, q := range asksZh {
+			if strings.Contains(before, q) && !strings.Contains(text, q) {
+				return false
+			}
+		}
+	}
+	if len(asked) < 2 { // "When do I have to pay?" is not "Can I pay in instalments?"
+		for _, w := range plains(f.p.Question) {
+			if (asksFirst[w] || w == "when" || w == "where") && !slices.Contains(forms(ws), w) {
+				return false
+			}
 		}
 	}
 	for _, s := range said {

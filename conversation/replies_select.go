@@ -11,15 +11,15 @@ import (
 var ordinals = func() map[string]int {
 	m := map[string]int{}
 	for n, list := range map[int]string{
-		1:  "first 1st former 1ere 1er erste erster ersten erstes erstere ersteres ersterer premier premiere primero primera primer पहला पहली पहले पहिला upper",
-		2:  "second 2nd latter 2eme 2nde 2de zweite zweiter zweiten zweites letztere letzteres letzterer deuxieme second seconde segundo segunda दूसरा दूसरी दूसरे",
-		3:  "third 3rd 3eme dritte dritter dritten drittes troisieme tercero tercera tercer तीसरा तीसरी तीसरे",
+		1:  "first 1st former 1ere 1er erste erster ersten erstes erstere ersteres ersterer premier premiere primero primera primer पहला पहली पहले पहिला pehla pehli pehle pahla pahli upper",
+		2:  "second 2nd latter 2eme 2nde 2de zweite zweiter zweiten zweites zweiteres zweiterer letztere letzteres letzterer deuxieme second seconde segundo segunda दूसरा दूसरी दूसरे doosra doosri dusra dusri dusre",
+		3:  "third 3rd 3eme dritte dritter dritten drittes troisieme tercero tercera tercer teesra teesri tisra tisri तीसरा तीसरी तीसरे",
 		4:  "fourth 4th 4eme vierte vierter vierten viertes quatrieme cuarto cuarta चौथा चौथी चौथे",
 		5:  "fifth 5th 5eme fuenfte fuenfter fuenften fuenftes cinquieme quinto quinta पांचवा पांचवां पांचवी पांचवीं पांचवें",
 		6:  "sixth 6th sechste sechsten sixieme sexto sexta छठा छठी",
 		7:  "seventh 7th siebte siebten septieme septimo septima सातवां",
 		8:  "eighth 8th achte achten huitieme octavo octava आठवां",
-		-1: "last bottom final letzte letzter letzten letztes dernier derniere ultimo ultima आखिरी अंतिम आखरी",
+		-1: "last bottom final letzte letzter letzten letztes dernier derniere ultimo ultima akhiri aakhri aakhiri आखिरी अंतिम आखरी",
 	} {
 		for w := range strings.FieldsSeq(list) {
 			m[plain(w)] = n
@@ -61,7 +61,7 @@ var moreNumbers = func() map[string]float64 {
 
 // besideSelector are the words that may stand beside a selector: "option 2",
 // "the second one please", "la segunda opción".
-var besideSelector = wordSet("either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
+var besideSelector = wordSet("either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 wala wali wale vala vali नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
 
 var listWords = wordSet("and nor noch ni & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
 var orWords = wordSet("or oder ou o u 或 或者 还是 या")
@@ -120,6 +120,13 @@ func selectByPlace(ws []string, n int, marked bool) (selection, bool) {
 		case w == "前" && i+1 < len(ws) && cardinalOf(ws[i+1]) > 1: // 前两个
 			for p := range cardinalOf(ws[i+1]) {
 				add(p)
+			}
+			i++
+		case (w == "前" || w == "后" || w == "上" || w == "下") && i+1 < len(ws) && (ws[i+1] == "面" || ws[i+1] == "边") && n == 2: // 后面那个
+			if w == "前" || w == "上" {
+				add(0)
+			} else {
+				add(1)
 			}
 			i++
 		case w == "前" && i+1 < len(ws) && ws[i+1] == "者": // 前者

@@ -13,7 +13,8 @@ var (
 	askWords = wordSet("tell give show list compare explain know see hear interested interesting be would nice great good best helpful useful list numbers number answers answer prices price figures details info information cases case options option versions variants separately respectively times time possible ideally preferably side sag sage sagen zeig zeigen nenn nennen nenne waeren waere gut schoen super interessieren interessiert angaben antworten varianten faelle preise auflisten vergleiche " +
 		"dis dites donne donnez montre montrez seraient serait bien cas interessent compare comparez prix infos " +
 		"dime digame di muestra dame deme compara precios casos datos ambas opciones 说 讲 告 诉 列 介 绍 一 下 想 知 道 两 种 我 给 了 吧 情 况 बताओ बताइए बता दो दीजिए दे जानकारी दोनो चाहिए के लिए बारे में")
-	fewOf = wordSet("two three four deux trois zwei drei vier dos tres 两 三 四 तीन")
+	bothWords = wordSet("both beide ambos ambas दोनों")
+	fewOf     = wordSet("two three four deux trois zwei drei vier dos tres 两 三 四 तीन")
 )
 
 // allInside knows "tell me for both": a word that means all options, and nothing
@@ -24,6 +25,16 @@ func (f *folder) allInside(p part) (reading, bool) {
 		return reading{}, false
 	}
 	ws := forms(p.words)
+	for i, w := range ws {
+		if failsNot[w] || negations[w] || w == "dont" || i > 0 && w == "all" && (ws[i-1] == "at" || ws[i-1] == "after") {
+			return reading{}, false // "I didn't show up at all"
+		}
+	}
+	if len(ws) == 2 && (n == 2 && bothWords[ws[0]] || ws[0] == "all" || ws[0] == "alle") { // "both days"
+		if got, tie := f.match(p.words[1:]); len(got) == 0 || tie {
+			return reading{act: actAll, rule: "all"}, true
+		}
+	}
 	text := " " + strings.Join(ws, " ") + " "
 	is := slices.ContainsFunc(ws, func(w string) bool { return allWords[w] && !(w == "deux" || w == "dos" || w == "tout") }) ||
 		strings.Contains(text, " les deux ") || strings.Contains(text, " los dos ") || strings.Contains(text, " las dos ")
@@ -134,7 +145,7 @@ func (f *folder) without(p part) (reading, bool) {
 var (
 	nowWords    = wordSet("now currently today nowadays jetzt inzwischen mittlerweile heute aktuell maintenant desormais aujourd actuellement ahora actualmente hoy 现 अब अभी")
 	beforeWords = wordSet("was were had before previously formerly earlier ago used war hatte frueher vorher zuvor damals avant etais avais auparavant antes era tenia 以 前 之 过 पहले था थी")
-	moveWords   = wordSet("switched upgraded changed moved downgraded went converted gewechselt umgestiegen gewechsel passe change changee cambie cambiado pase 改 换 转 升 बदला बदली बदल")
+	moveWords   = wordSet("switched upgraded changed moved moving switching upgrading changing downgraded went wechsle wechseln ziehe demenage converted gewechselt umgestiegen gewechsel passe change changee cambie cambiado pase 改 换 转 升 बदला बदली बदल")
 	toWords     = wordSet("to into zu zum zur auf nach a au aux 到 成 为 में")
 	fromWords2  = wordSet("from von vom de du 从 से")
 )
@@ -177,7 +188,7 @@ func (f *folder) nowSaid() int {
 }
 
 // meaningWords are those of a question for the meaning of something.
-var meaningWords = wordSet("mean means meaning meant include includes included contain contains cover covers exactly called counts count considered difference differences stand stands for define definition describe heisst bedeutet bedeuten bedeutung genau zaehlt gilt enthaelt beinhaltet unterschied umfasst " +
+var meaningWords = wordSet("mean means meaning meant include includes included contain contains cover covers exactly called counts count considered difference differences stand stands define definition describe heisst bedeutet bedeuten bedeutung genau zaehlt gilt enthaelt beinhaltet unterschied umfasst " +
 	"veut dire signifie signification difference exactement comprend inclut compte " +
 	"significa significado quiere decir diferencia exactamente incluye cuenta " +
 	"意 思 区 别 叫 包 括 包 含 算 指 मतलब अर्थ अंतर फर्क होता होती शामिल")
@@ -214,6 +225,46 @@ func (f *folder) asksForMeaning(p part) (reading, bool) {
 	}
 	got, _ := f.match(rest)
 	return reading{act: actExplain, options: got, rule: "explain"}, true
+}
+
+// matters are the words of a question whether, or why, it matters.
+var matters = wordSet("matter matters important relevant ask asking know need relevance difference affect affects wichtig rolle fragen fragst wissen unterschied wichtig change changer important importe importa importante cambia pregunta preguntas 重 要 关 系 问 जरूरी फर्क पूछ")
+
+// ofThese point to the options.
+var ofThese = []string{"which of those", "which of these", "which of them", "which of the two", "which of the three", "which one is it", "which one is that", "which one would", "which one do i", "which one should i", "which one am i", "which one does", "which is it for", "which one applies", "which applies", "welches davon", "welche davon", "was davon", "lequel des deux", "laquelle des deux", "cual de los dos", "cual de las dos", "属 于 哪", "算 哪", "是 哪 个", "是 哪 种"}
+
+// asksForPlace knows a question for what to reply: "Spain belongs to which of
+// those?", "why does the building matter?"
+func (f *folder) asksForPlace(p part) bool {
+	if len(f.opts) == 0 {
+		return false
+	}
+	ws := forms(p.words)
+	for len(ws) > 0 && leadIn[ws[0]] {
+		ws = ws[1:]
+	}
+	if len(ws) < 2 {
+		return false
+	}
+	text := " " + strings.Join(ws, " ") + " "
+	foreign, _ := f.foreign(p.words)
+	foreign = slices.DeleteFunc(foreign, func(w string) bool { return matters[w] })
+	if len(foreign) <= 2 {
+		for _, o := range ofThese {
+			if strings.Contains(text, " "+o+" ") {
+				return true
+			}
+		}
+	}
+	switch ws[0] {
+	case "why", "warum", "wieso", "weshalb", "pourquoi", "does", "is", "ist", "spielt", "macht", "c", "est", "ca", "importa", "es", "为", "क्यों":
+	default:
+		return false
+	}
+	if ws[0] != "why" && ws[0] != "warum" && ws[0] != "wieso" && ws[0] != "weshalb" && ws[0] != "pourquoi" && ws[0] != "为" && ws[0] != "क्यों" && !p.asks {
+		return false
+	}
+	return len(foreign) == 0 && slices.ContainsFunc(ws, func(w string) bool { return matters[w] })
 }
 
 // asksWhichOption knows a question that weighs the options against each other:

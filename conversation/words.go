@@ -133,6 +133,15 @@ func likeness(a, b string) float64 {
 	if x := sameThing()[a]; x != "" && x == sameThing()[b] {
 		return 0.9
 	}
+	if an, bn := isNagari(a), isNagari(b); an != bn {
+		if !an {
+			a, b = b, a
+		}
+		if x := consonants(romanize(a)); len(x) >= 3 && x == consonants(b) {
+			return 0.8 // "tatkal" for "तत्काल"
+		}
+		return 0
+	}
 	if isNumeral(a) || isNumeral(b) {
 		if sameYear(a, b) || sameYear(b, a) {
 			return 0.8
@@ -151,6 +160,9 @@ func likeness(a, b string) float64 {
 	}
 	if la < 3 {
 		return 0
+	}
+	if la >= 4 && lb >= la+3 && strings.HasSuffix(b, a) { // "Kurs" of "Sprachkurs"
+		return 0.65
 	}
 	if strings.HasPrefix(b, a) {
 		switch {
@@ -171,6 +183,9 @@ func likeness(a, b string) float64 {
 		}
 		return 0
 	}
+	if hours[a] > 0 || hours[b] > 0 {
+		return 0 // "mois" is no slip of "moins"
+	}
 	most := 1
 	if la >= 9 {
 		most = 2
@@ -187,6 +202,36 @@ func likeness(a, b string) float64 {
 // sameYear says whether short is the end of a year: "24" for "2024".
 func sameYear(short, year string) bool {
 	return len(short) == 2 && len(year) == 4 && isDigit(short, 0) && isDigit(short, 1) && (year[:2] == "19" || year[:2] == "20") && year[2:] == short
+}
+
+func isNagari(w string) bool {
+	r, _ := utf8.DecodeRuneInString(w)
+	return unicode.Is(unicode.Devanagari, r)
+}
+
+// nagari gives the Latin letters by which Hindi is typed without its script.
+var nagari = map[rune]string{'क': "k", 'ख': "k", 'ग': "g", 'घ': "g", 'ङ': "n", 'च': "c", 'छ': "c", 'ज': "j", 'झ': "j", 'ञ': "n", 'ट': "t", 'ठ': "t", 'ड': "d", 'ढ': "d", 'ण': "n", 'त': "t", 'थ': "t", 'द': "d", 'ध': "d", 'न': "n", 'प': "p", 'फ': "f", 'ब': "b", 'भ': "b", 'म': "m", 'य': "y", 'र': "r", 'ल': "l", 'व': "v", 'श': "s", 'ष': "s", 'स': "s", 'ह': "h", 'ं': "n"}
+
+func romanize(w string) string {
+	var b strings.Builder
+	for _, r := range w {
+		b.WriteString(nagari[r])
+	}
+	return b.String()
+}
+
+var aspirates = strings.NewReplacer("ch", "c", "sh", "s", "kh", "k", "gh", "g", "th", "t", "dh", "d", "ph", "f", "bh", "b", "jh", "j", "w", "v", "z", "j", "q", "k", "ck", "k", "x", "ks", "c", "k")
+
+// consonants is what is left of a word typed in Latin letters when vowels and
+// breathed sounds are taken off: "tatkal" and "tatkaal" are "ttkl".
+func consonants(w string) string {
+	var b strings.Builder
+	for _, r := range aspirates.Replace(w) {
+		if r >= 'a' && r <= 'z' && !strings.ContainsRune("aeiou", r) {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // sharedStart counts the characters with which both words begin.
@@ -243,6 +288,26 @@ var alike = []string{
 	"phone mobile smartphone handy telephone movil celular 手 फोन मोबाइल",
 	"petrol gasoline benzin essence gasolina पेट्रोल",
 }
+
+// broader gives, for a word, the words for what it is one of.
+var broader = func() map[string][]string {
+	m := map[string][]string{}
+	for _, row := range []string{
+		"weekday weekdays workday workdays wochentag wochentage werktag werktage werktags wochentags laborable laborables: monday tuesday wednesday thursday friday mon tue tues wed thu thurs fri montag dienstag mittwoch donnerstag freitag montags dienstags mittwochs donnerstags freitags lundi mardi mercredi jeudi vendredi lunes martes miercoles jueves viernes",
+		"weekend weekends wochenende wochenenden fin finde: saturday sunday saturdays sundays sat sun samstag sonntag samstags sonntags samedi dimanche sabado domingo",
+	} {
+		kinds, words, _ := strings.Cut(row, ": ")
+		for w := range strings.FieldsSeq(words) {
+			m[w] = strings.Fields(kinds)
+		}
+	}
+	return m
+}()
+
+// calendar are words of time that resemble each other more than anything else
+// does, and say something different each.
+var calendar = wordSet("monday tuesday wednesday thursday friday saturday sunday weekend weekday today tomorrow yesterday tonight morning evening january february march april may june july august september october november december week month year day days " +
+	"montag dienstag mittwoch donnerstag freitag samstag sonntag wochenende heute morgen gestern januar februar maerz mai juni juli oktober dezember lundi mardi mercredi jeudi vendredi samedi dimanche demain hier lunes martes miercoles jueves viernes sabado domingo hoy manana ayer")
 
 var sameThing = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
