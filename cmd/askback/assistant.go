@@ -128,12 +128,11 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case s.Docs != "":
+	if s.Docs != "" {
 		err = a.openFolder(ctx, errOut, s, embedder)
-	case s.Index != "":
-		err = a.openIngested(ctx, errOut, s, embedder)
-	default:
+	} else if ingested, openErr := a.openIngested(ctx, errOut, s, embedder); ingested || openErr != nil {
+		err = openErr
+	} else {
 		err = a.openSample(ctx, embedder)
 	}
 	if err != nil {
@@ -188,6 +187,9 @@ func (a *assistant) openSample(ctx context.Context, embedder *minilm.Embedder) (
 
 // openFolder indexes a folder of files.
 func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFlags, embedder *minilm.Embedder) error {
+	if addr := os.Getenv("QDRANT_ADDR"); addr != "" {
+		return usagef("--docs answers from a folder in this process, but QDRANT_ADDR (%s) is set: fill the collection with askback ingest %s, and ask without --docs; or unset QDRANT_ADDR", addr, s.Docs)
+	}
 	folder, err := documents.OpenFolder(s.Docs)
 	if err != nil {
 		return usagef("--docs: %w", err)

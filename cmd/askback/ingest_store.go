@@ -1,17 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/local"
 	"github.com/askback/askback/retrieval/minilm"
+	"github.com/askback/askback/retrieval/qdrant"
 )
 
 // knowledge is what an assistant answers from, whichever store it is in.
@@ -35,11 +39,17 @@ func (t *target) close() {
 
 // openTarget opens the store that the command and the environment choose.
 func openTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, model *minilm.Embedder, work *embedding) (*target, error) {
-	if c.Index == "" {
+	server, err := qdrantSettings(c.Index)
+	switch {
+	case err != nil:
+		return nil, err
+	case server != nil:
+		return openQdrantTarget(ctx, errOut, c, *server, model, work)
+	case c.Index == "":
 		return nil, usagef("no store is named: give --index FILE (or ASKBACK_INDEX), or set QDRANT_ADDR")
 	}
 	t := &target{name: c.Index, work: work}
-	_, err := os.Stat(c.Index)
+	_, err = os.Stat(c.Index)
 	if c.DryRun && errors.Is(err, os.ErrNotExist) {
 		t.knowledge, err = local.Open(ctx, local.Options{Embedder: work})
 		return t, err
@@ -55,6 +65,74 @@ func openTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, model *
 		}
 	}
 	return t, nil
+}
+
+// openQdrantTarget opens a collection to ingest into.
+func openQdrantTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, o qdrant.Options, model *minilm.Embedder, work *embedding) (*target, error) {
+	if c.Rebuild {
+		return nil, usagef("--rebuild is for an index file; a Qdrant collection is deleted on the server")
+	}
+	o.NoWait = true
+	store, err := openQdrant(ctx, errOut, o, work, model.Identity())
+	if err != nil {
+		return nil, err
+	}
+	t := &target{knowledge: store, name: qdrantName(o), work: work}
+	if c.DryRun {
+		return t, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		hash := hashOf(o.Addr + "\x00" + o.Collection)
+		err = work.keepIn(filepath.Join(cache, "askback", fmt.Sprintf("%x.embedded", hash[:8])), model.Identity())
+	}
+	if err != nil { // it only saves time after a crash
+		fmt.Fprintf(errOut, "askback: what is embedded is not kept for the case of a crash: %v\n", err)
+	}
+	return t, nil
+}
+
+// qdrantSettings reads the environment: QDRANT_ADDR chooses Qdrant, and
+// QDRANT_API_KEY, QDRANT_TLS and QDRANT_COLLECTION belong to it. Without it they
+// are nil. index is the index file that was named, which excludes it.
+func qdrantSettings(index string) (*qdrant.Options, error) {
+	o := &qdrant.Options{
+		Addr: os.Getenv("QDRANT_ADDR"), APIKey: os.Getenv("QDRANT_API_KEY"),
+		Collection: cmp.Or(os.Getenv("QDRANT_COLLECTION"), qdrant.DefaultCollection),
+	}
+	if o.Addr == "" {
+		return nil, nil
+	}
+	if index != "" {
+		return nil, usagef("both an index file (%s) and QDRANT_ADDR (%s) are named; unset one of them", index, o.Addr)
+	}
+	if tls := os.Getenv("QDRANT_TLS"); tls != "" {
+		var err error
+		if o.TLS, err = strconv.ParseBool(tls); err != nil {
+			return nil, usagef("QDRANT_TLS is %q; it is true or false", tls)
+		}
+	}
+	return o, nil
+}
+
+func qdrantName(o qdrant.Options) string {
+	return fmt.Sprintf("Qdrant at %s, collection %s", o.Addr, o.Collection)
+}
+
+// openQdrant connects to Qdrant.
+func openQdrant(ctx context.Context, errOut io.Writer, o qdrant.Options, embedder retrieval.Embedder, identity string) (*qdrant.Store, error) {
+	o.Embedder, o.Identity = embedder, identity
+	store, err := qdrant.Open(ctx, o)
+	if errors.Is(err, qdrant.ErrPlaintextKey) {
+		return nil, usagef("QDRANT_API_KEY would go over the network unencrypted: set QDRANT_TLS=true (%w)", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, warning := store.ServerVersion(); warning != "" {
+		fmt.Fprintln(errOut, "askback:", warning)
+	}
+	return store, nil
 }
 
 // openIndex opens an index file. If it cannot be used, it is moved aside where
@@ -79,9 +157,41 @@ func openIndex(ctx context.Context, errOut io.Writer, path string, rebuild bool,
 	return index, nil
 }
 
-// openIngested opens what askback ingest has filled.
-func (a *assistant) openIngested(ctx context.Context, errOut io.Writer, s sourceFlags, embedder *minilm.Embedder) error {
-	path := s.Index
+// openIngested opens what askback ingest has filled: a Qdrant collection or an
+// index file. It gives false if neither is named.
+func (a *assistant) openIngested(ctx context.Context, errOut io.Writer, s sourceFlags, embedder *minilm.Embedder) (bool, error) {
+	server, err := qdrantSettings(s.Index)
+	switch {
+	case err != nil:
+		return true, err
+	case server != nil:
+		return true, a.openCollection(ctx, errOut, *server, embedder)
+	case s.Index != "":
+		return true, a.openIndexFile(ctx, errOut, s.Index, embedder)
+	}
+	return false, nil
+}
+
+func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, o qdrant.Options, embedder *minilm.Embedder) error {
+	store, err := openQdrant(ctx, errOut, o, embedder, embedder.Identity())
+	if err != nil {
+		return err
+	}
+	a.knowledge = store
+	n, err := store.Len(ctx)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		a.nothingLoaded(errOut, qdrantName(o), "askback ingest DIR")
+		return nil
+	}
+	a.sources = fmt.Sprintf("%s: %s", qdrantName(o), counted(n, "passage"))
+	return nil
+}
+
+func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, file string, embedder *minilm.Embedder) error {
+	path := file
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		path = "" // chatting makes no file
 	}
@@ -96,10 +206,10 @@ func (a *assistant) openIngested(ctx context.Context, errOut io.Writer, s source
 	}
 	a.documents = slices.Sorted(maps.Keys(documents))
 	if index.Len() == 0 {
-		a.nothingLoaded(errOut, s.Index, "askback ingest DIR --index "+s.Index)
+		a.nothingLoaded(errOut, file, "askback ingest DIR --index "+file)
 		return nil
 	}
-	a.sources = fmt.Sprintf("%s: %s, %s", s.Index, counted(len(documents), "document"), counted(index.Len(), "passage"))
+	a.sources = fmt.Sprintf("%s: %s, %s", file, counted(len(documents), "document"), counted(index.Len(), "passage"))
 	return nil
 }
 

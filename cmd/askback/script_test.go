@@ -20,9 +20,12 @@ const slow = "1m"
 
 // TestScripts runs the command lines of testdata/script: what the program
 // prints where, its exit codes, and what it leaves on the disk.
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+func TestScripts(t *testing.T) { testscript.Run(t, params("testdata/script")) }
+
+// params are how the scripts of a folder are run.
+func params(dir string) testscript.Params {
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ASKBACK_GATE_TIMEOUT", slow)
 			return nil
@@ -48,5 +51,5 @@ func TestScripts(t *testing.T) {
 				}
 			},
 		},
-	})
+	}
 }
