@@ -471,6 +471,14 @@ class Server:
             return self.update(r, edge.UpdateOperation.delete_points([id_in(i) for i in r.points.points.ids]))
         return self.update(r, edge.UpdateOperation.delete_points_by_filter(filter_in(r.points.filter)))
 
+    def set_payload(self, r):
+        if r.HasField("key"):
+            raise unserved("setting a part of the payload")
+        payload, selector = payload_in(r.payload), r.points_selector
+        if selector.WhichOneof("points_selector_one_of") == "points":
+            return self.update(r, edge.UpdateOperation.set_payload([id_in(i) for i in selector.points.ids], payload, None))
+        return self.update(r, edge.UpdateOperation.set_payload_by_filter(filter_in(selector.filter), payload, None))
+
     def index(self, r):
         if r.field_type != points.FieldType.FieldTypeKeyword:
             raise unserved("an index that is not of keywords")
@@ -537,7 +545,7 @@ async def main():
     of_collections = {"Create": s.create, "Delete": s.drop, "CollectionExists": s.exists, "List": s.list, "Get": s.describe}
     of_points = {
         "Upsert": s.upsert, "Delete": s.delete, "Get": s.get, "Scroll": s.scroll, "Count": s.count, "Facet": s.facet, "Query": s.query,
-        "QueryBatch": s.query_batch, "CreateFieldIndex": s.index,
+        "QueryBatch": s.query_batch, "CreateFieldIndex": s.index, "SetPayload": s.set_payload,
     }
 
     def health(_):

@@ -23,8 +23,7 @@ const (
 	vectorWords = "words" // BM25 weights by the hash of the word
 )
 
-// Fields of the payload. Those of a record are the first five and the last
-// three.
+// Fields of the payload. Those of a record are the first four and the last five.
 const (
 	fieldTenant   = "tenant"
 	fieldKind     = "kind"     // kindPassage or kindDocument
@@ -42,16 +41,18 @@ const (
 	fieldSpans    = "spans"    // families of which it holds a span
 	fieldEmbedded = "embedded" // hash of the text that the vector was made from
 
-	fieldFingerprint = "fingerprint" // "" until the document is whole and its old points are gone
-	fieldCommitted   = "committed"   // when the version became the one that holds, Unix milliseconds
-	fieldPassages    = "passages"    // how many it has
+	fieldFingerprint = "fingerprint"
+	fieldPrevious    = "previous"  // the version that held before, whose points are kept for a while
+	fieldCommitted   = "committed" // when the version became the one that holds, Unix milliseconds
+	fieldPassages    = "passages"  // how many it has
+	fieldStale       = "stale"     // yes while points of other versions may be left
 
 	kindPassage  = "passage"
 	kindDocument = "document"
 )
 
 // indexed are the fields that filters name.
-var indexed = []string{fieldTenant, fieldKind, fieldDocument, fieldVersion, fieldPairs, fieldKeys, fieldSure, fieldFamilies, fieldSpans}
+var indexed = []string{fieldTenant, fieldKind, fieldDocument, fieldVersion, fieldPairs, fieldKeys, fieldSure, fieldFamilies, fieldSpans, fieldStale}
 
 // hashOf is a hash of texts that no other list of texts has.
 func hashOf(texts ...string) [sha256.Size]byte {
@@ -201,14 +202,22 @@ func wordNumber(word string) uint32 {
 	return h.Sum32()
 }
 
-// record is what a document's record says.
+// record is what a document's record says. Without a version, nothing of the
+// document is whole.
 type record struct {
-	document, version, fingerprint string
-	committed                      time.Time
-	passages                       int
+	document, version, previous, fingerprint string
+	committed                                time.Time
+	passages                                 int
+	stale                                    bool
 }
 
+const yes = "yes"
+
 func (s *Store) recordPoint(r record) *api.PointStruct {
+	stale := ""
+	if r.stale {
+		stale = yes
+	}
 	return &api.PointStruct{
 		Id:      api.NewIDUUID(s.recordID(r.document)),
 		Vectors: api.NewVectorsMap(map[string]*api.Vector{}),
@@ -217,9 +226,11 @@ func (s *Store) recordPoint(r record) *api.PointStruct {
 			fieldKind:        api.NewValueString(kindDocument),
 			fieldDocument:    api.NewValueString(r.document),
 			fieldVersion:     api.NewValueString(r.version),
+			fieldPrevious:    api.NewValueString(r.previous),
 			fieldFingerprint: api.NewValueString(r.fingerprint),
 			fieldCommitted:   api.NewValueInt(r.committed.UnixMilli()),
 			fieldPassages:    api.NewValueInt(int64(r.passages)),
+			fieldStale:       api.NewValueString(stale),
 		},
 	}
 }
@@ -228,9 +239,11 @@ func recordOf(payload map[string]*api.Value) record {
 	return record{
 		document:    payload[fieldDocument].GetStringValue(),
 		version:     payload[fieldVersion].GetStringValue(),
+		previous:    payload[fieldPrevious].GetStringValue(),
 		fingerprint: payload[fieldFingerprint].GetStringValue(),
 		committed:   time.UnixMilli(payload[fieldCommitted].GetIntegerValue()),
 		passages:    int(payload[fieldPassages].GetIntegerValue()),
+		stale:       payload[fieldStale].GetStringValue() == yes,
 	}
 }
 

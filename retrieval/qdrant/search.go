@@ -410,6 +410,7 @@ func (r *run) read(ctx context.Context, candidates []*candidate, pinned pins, st
 		}
 		found[c.document][c.version] = true
 	}
+	asked := time.Now()
 	points, err := r.get(ctx, "reading passages", ids, true)
 	if err != nil {
 		return nil, false, err
@@ -420,10 +421,10 @@ func (r *run) read(ctx context.Context, candidates []*candidate, pinned pins, st
 			records[document] = recordOf(p.Payload)
 		}
 	}
-	ok = pinned.check(found, records, start)
+	ok = pinned.check(found, records, start, asked)
 	for _, c := range candidates {
 		p := points[c.id]
-		if p == nil || records[c.document].version != c.version && pinned[c.document] != c.version {
+		if p == nil || records[c.document].version != c.version && pinned[c.document].version != c.version {
 			continue
 		}
 		c.passage = passageOf(p.Payload)

@@ -22,6 +22,7 @@ type Store struct {
 	server  *server
 	version string // the server's
 	locks   locks  // documents being written
+	leftovers
 
 	life      sync.Mutex // guards the making of the collection
 	attached  atomic.Bool
@@ -53,6 +54,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{options: o, server: server, locks: newLocks()}
+	s.leftovers.start(s.sweep)
 	if err := s.start(ctx); err != nil {
 		_ = server.conn.Close()
 		return nil, err
@@ -99,8 +101,14 @@ func WaitReady(ctx context.Context, o Options) (version string, err error) {
 
 type noEmbedder struct{ retrieval.Embedder }
 
-// Close ends the connection. The store cannot be used afterwards.
+// Close ends the connection. If documents were replaced a moment ago, it first
+// waits until searches that are under way no longer need their old passages,
+// at most two seconds, and deletes these. The store cannot be used afterwards.
 func (s *Store) Close() error {
+	if s.closed.Load() {
+		return nil
+	}
+	s.sweepLast()
 	if s.closed.Swap(true) {
 		return nil
 	}

@@ -7,18 +7,23 @@ import (
 	api "github.com/qdrant/go-client/qdrant"
 )
 
-// pins say of documents which version a search is to see, "" for none. They are
-// conditions of every search, which thus sees nothing of other versions.
-type pins map[string]string
+// pins say of documents which version a search is to see. They are conditions of
+// every search, which thus sees nothing of other versions.
+type pins map[string]pin
+
+type pin struct {
+	version string // "" for none
+	since   time.Time
+}
 
 func (p pins) not() []*api.Condition {
 	var not []*api.Condition
-	for document, version := range p {
+	for document, pin := range p {
 		this := []*api.Condition{is(fieldDocument, document)}
-		if version == "" {
+		if pin.version == "" {
 			not = append(not, this[0])
 		} else {
-			not = append(not, allOf(this, []*api.Condition{is(fieldVersion, version)}))
+			not = append(not, allOf(this, []*api.Condition{is(fieldVersion, pin.version)}))
 		}
 	}
 	return not
@@ -34,22 +39,25 @@ const settled = time.Minute
 const maxRounds = 20
 
 // check compares what a search that began at start has found, by document and
-// version, with the documents' records as they are now. It reports whether the
-// search saw each document as it is: the version that holds is the one that is
-// pinned, which was there before the search, or has held for long, and nothing
-// of others was found. If not, it pins what holds now, for the next round.
-func (p pins) check(found map[string]map[string]bool, records map[string]record, start time.Time) bool {
+// version, with the documents' records, which were read after asked. It reports
+// whether the search saw each document as it is, or was when it began: either
+// the version that it was pinned to holds still, or was replaced so lately that
+// its points are there still, or the only version found has held for long. If
+// not, it pins what holds now, for the next round.
+func (p pins) check(found map[string]map[string]bool, records map[string]record, start, asked time.Time) bool {
 	ok := true
 	for document, versions := range found {
 		now := records[document]
 		pinned, isPinned := p[document]
-		if isPinned && pinned == now.version {
+		switch {
+		case isPinned && pinned.version == now.version:
+			continue
+		case isPinned && pinned.version == now.previous && now.version != "" && time.Since(pinned.since) < grace:
+			continue
+		case !isPinned && len(versions) == 1 && versions[now.version] && start.Sub(now.committed) > settled:
 			continue
 		}
-		if !isPinned && len(versions) == 1 && versions[now.version] && start.Sub(now.committed) > settled {
-			continue
-		}
-		p[document] = now.version
+		p[document] = pin{now.version, asked}
 		ok = false
 	}
 	return ok

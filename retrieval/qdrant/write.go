@@ -46,6 +46,9 @@ func (s *Store) ReplaceAll(ctx context.Context, documents []retrieval.Chunked) e
 		return err
 	}
 	defer unlock()
+	if err := s.adopt(ctx); err != nil {
+		return err
+	}
 	w := &writing{Store: s}
 	for _, d := range documents {
 		w.documents = append(w.documents, &writtenDocument{Chunked: d, version: versionOf(d.Passages)})
@@ -62,16 +65,17 @@ type writing struct {
 type writtenDocument struct {
 	retrieval.Chunked
 	version string
-	before  record // what its record says
-	known   bool   // it has a record
+	before  record          // what its record says
+	known   bool            // it has a record
+	old     map[string]bool // its other versions of which there are points
 	stored  map[string]bool
 	vectors map[string][]float32 // of its stored passages, by id and embeddedHash
 }
 
 func vectorKey(id, hash string) string { return id + "\x00" + hash }
 
-// run goes through the steps that the package's comment tells. Before each step
-// readers see all documents as they were, or as they are to be.
+// run goes through the steps that the package's comment tells. Whenever it is cut
+// off, readers see each document as it was, or as it is to be.
 func (w *writing) run(ctx context.Context) error {
 	if err := w.read(ctx); err != nil {
 		return err
@@ -104,7 +108,7 @@ func (w *writing) read(ctx context.Context) error {
 	for i, d := range w.documents {
 		if p, ok := records[ids[i]]; ok {
 			d.known, d.before = true, recordOf(p.Payload)
-			d.stored, d.vectors = make(map[string]bool), make(map[string][]float32)
+			d.stored, d.old, d.vectors = make(map[string]bool), make(map[string]bool), make(map[string][]float32)
 			if d.before.version != d.version {
 				byName[d.Document] = d
 				changing = append(changing, d.Document)
@@ -115,12 +119,15 @@ func (w *writing) read(ctx context.Context) error {
 		return nil
 	}
 	filter := w.mine([]*api.Condition{is(fieldKind, kindPassage), oneOf(fieldDocument, changing...)}, nil)
-	for p, err := range w.scroll(ctx, "reading the passages stored of documents", filter, page/4, api.NewWithPayloadInclude(fieldDocument, fieldID, fieldEmbedded), api.NewWithVectorsInclude(vectorDense)) {
+	for p, err := range w.scroll(ctx, "reading the passages stored of documents", filter, page/4, api.NewWithPayloadInclude(fieldDocument, fieldVersion, fieldID, fieldEmbedded), api.NewWithVectorsInclude(vectorDense)) {
 		if err != nil {
 			return err
 		}
 		if d := byName[p.Payload[fieldDocument].GetStringValue()]; d != nil {
 			d.stored[p.GetId().GetUuid()] = true
+			if version := p.Payload[fieldVersion].GetStringValue(); version != d.version {
+				d.old[version] = true
+			}
 			d.vectors[vectorKey(p.Payload[fieldID].GetStringValue(), p.Payload[fieldEmbedded].GetStringValue())] = denseOf(p)
 		}
 	}
@@ -329,40 +336,32 @@ func (w *writing) verify(ctx context.Context) error {
 	}
 }
 
-// commit makes the new versions the ones that hold, each in one step, and then
-// deletes what is left of others.
+// commit makes the new versions the ones that hold, each in one step. What is
+// left of others is swept later, when no search needs it any more.
 func (w *writing) commit(ctx context.Context) error {
-	var now, then []*api.PointStruct
-	var old []*api.Condition
+	var records []*api.PointStruct
 	for _, d := range w.documents {
 		if !d.known && len(d.Passages) == 0 {
 			if err := w.ensureAny(ctx); err != nil {
 				return err
 			}
 		}
-		r := record{d.Document, d.version, d.Fingerprint, time.Now(), len(d.Passages)}
-		if d.known && d.before.version == d.version {
-			r.committed = d.before.committed
-		}
-		final := w.recordPoint(r)
+		r := record{document: d.Document, version: d.version, fingerprint: d.Fingerprint, committed: time.Now(), passages: len(d.Passages)}
 		if d.known {
-			old = append(old, allOf([]*api.Condition{is(fieldDocument, d.Document)}, []*api.Condition{is(fieldVersion, d.version)}))
-			r.fingerprint = "" // until the old points are gone
-			then = append(then, final)
-			final = w.recordPoint(r)
+			r.previous, r.stale = d.before.version, len(d.old) > 0
+			if d.before.version == d.version {
+				r.previous, r.committed, r.stale = d.before.previous, d.before.committed, d.before.stale
+			}
 		}
-		now = append(now, final)
+		records = append(records, w.recordPoint(r))
 	}
-	if err := w.put(ctx, now, true); err != nil {
+	if err := w.put(ctx, records, true); err != nil {
 		return err
 	}
-	if len(old) == 0 {
-		return nil
+	for _, d := range w.documents {
+		w.leftovers.add(d.Document, d.version, d.old)
 	}
-	if err := w.deletePoints(ctx, "deleting the old passages of documents", []*api.Condition{is(fieldKind, kindPassage), anyOf(old...)}); err != nil {
-		return err
-	}
-	return w.put(ctx, then, true)
+	return nil
 }
 
 // ensureAny makes the collection for a document without passages, whose vectors
@@ -426,7 +425,7 @@ func (s *Store) delete(ctx context.Context, documents []string) error {
 		gone = append(gone, s.recordPoint(record{document: r.document, committed: time.Now()}))
 	}
 	// In one step each for readers; then the passages, then the records, so that
-	// a crash leaves none without a record.
+	// a crash leaves no passage without a record.
 	if err := s.put(ctx, gone, true); err != nil {
 		return err
 	}
