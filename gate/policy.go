@@ -23,6 +23,9 @@ type Policy struct {
 	// TimeLimit bounds each gate. When it is over, or the clarifier fails, the
 	// turn proceeds without asking and the decision says so. 0 means 5 s.
 	TimeLimit time.Duration
+	// Expire is how long a clarification waits for its reply. A message after
+	// that is a question of its own. 0 means as long as it takes.
+	Expire time.Duration
 }
 
 // DefaultThreshold is used for a clarifier without calibrated thresholds.

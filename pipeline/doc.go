@@ -9,7 +9,10 @@
 //	      ──> generate ──> Answer or NoAnswer
 //	      ──> commit
 //
-// A result is exactly one of Answer, Clarification and NoAnswer. A turn that
-// fails or is cancelled leaves the conversation as it was. Every result carries
-// its trace.
+// A result is exactly one of Answer, Clarification and NoAnswer. Every result
+// carries its trace. A turn that fails or is cancelled leaves the conversation as
+// it was, but that what was shown of its answer is kept, marked as partial.
+//
+// Turns of one conversation run one after the other, over all processes that
+// share the store. A message with a key is one turn however often it is sent.
 package pipeline

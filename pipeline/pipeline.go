@@ -43,6 +43,11 @@ var (
 	ErrNoPending = errors.New("no clarification waits for a reply here, or it was settled already; write the question instead")
 	// ErrNoOption says that a choice names no option of the pending clarification.
 	ErrNoOption = errors.New("the choice is none of the options")
+	// ErrSettled says that a reply was meant for a clarification that waits no
+	// more: it was answered, dropped or expired.
+	ErrSettled = errors.New("this clarification waits no more")
+	// ErrKey says that a message has the key of another one.
+	ErrKey = errors.New("the message's key was used for another message; give each message a key of its own")
 )
 
 // Pipeline runs turns. It is safe for concurrent use; turns of one
@@ -77,6 +82,19 @@ type Message struct {
 	Conversation string // id of the conversation; "" means DefaultConversation
 	Text         string // the user's words
 	Choice       string // id of the pending clarification's option that was clicked, instead of Text
+
+	// Clarification is the id of the clarification that the message replies to,
+	// if the user's program knows it. A reply to one that waits no more is then
+	// ErrSettled, and never taken for something else.
+	Clarification string
+	// User is who writes. Who begins a conversation owns it; for another user it
+	// is conversation.ErrUser.
+	User string
+	// Key names the message, so that the same one sent again (a second click, a
+	// request repeated after a lost connection) is one turn: the second gets the
+	// first's result, and waits for it if need be. It is unique in the
+	// conversation. "" means that no other message is this one.
+	Key string
 }
 
 // Ask runs one turn and gives its result.
@@ -94,8 +112,10 @@ func (p *Pipeline) Ask(ctx context.Context, m Message) (Result, error) {
 
 // Stream runs one turn and gives its events as they happen. The last event is
 // Finished, sent after the turn is stored; a stream that ends otherwise ends
-// with an error. Breaking off the loop cancels the turn; a turn that failed or
-// was cancelled leaves the conversation as it was.
+// with an error. Breaking off the loop cancels the turn. A turn that failed or
+// was cancelled leaves the conversation as it was, but for this: if a part of its
+// answer was given, the turn is kept with that part as conversation.KindPartial.
+// It settles nothing, so a clarification that waited still waits.
 func (p *Pipeline) Stream(ctx context.Context, m Message) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -105,6 +125,9 @@ func (p *Pipeline) Stream(ctx context.Context, m Message) iter.Seq2[Event, error
 		}
 		t := &turn{p: p, ctx: ctx, message: m}
 		t.emit = func(e Event) error {
+			if d, ok := e.(Delta); ok {
+				t.shown += d.Text
+			}
 			if !yield(e, nil) {
 				return errStopped
 			}

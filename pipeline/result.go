@@ -49,16 +49,19 @@ func (t *Turn) turn() *Turn { return t }
 // Record is the flat form of a result, as written by `askback chat --json`.
 // Lists are never null.
 type Record struct {
-	Conversation string                `json:"conversation"`
-	Turn         int                   `json:"turn"`
-	Kind         conversation.Kind     `json:"kind"`
-	Text         string                `json:"text"`
-	Question     string                `json:"question"`
-	Gate         gate.Stage            `json:"gate"`
-	Options      []conversation.Option `json:"options"`
-	Citations    []generation.Citation `json:"citations"`
-	Assumption   string                `json:"assumption,omitempty"`
-	Trace        Trace                 `json:"trace"`
+	Conversation string            `json:"conversation"`
+	Turn         int               `json:"turn"`
+	Kind         conversation.Kind `json:"kind"`
+	Text         string            `json:"text"`
+	Question     string            `json:"question"`
+	Gate         gate.Stage        `json:"gate"`
+	// Clarification is the id of the clarification that waits for a reply; ""
+	// for the other kinds.
+	Clarification string                `json:"clarification,omitempty"`
+	Options       []conversation.Option `json:"options"`
+	Citations     []generation.Citation `json:"citations"`
+	Assumption    string                `json:"assumption,omitempty"`
+	Trace         Trace                 `json:"trace"`
 }
 
 func (t *Turn) record(k conversation.Kind) Record {
@@ -76,12 +79,27 @@ func (a *Answer) Record() Record {
 // Record gives the clarification's flat form.
 func (c *Clarification) Record() Record {
 	r := c.record(conversation.KindClarification)
-	r.Gate, r.Options = c.Gate, append(r.Options, c.Options...)
+	r.Clarification, r.Gate, r.Options = c.ID, c.Gate, append(r.Options, c.Options...)
 	return r
 }
 
 // Record gives the flat form.
 func (n *NoAnswer) Record() Record { return n.record(conversation.KindNoAnswer) }
+
+// Result is what the record was made from, or nil if its kind is none of a
+// result's.
+func (r Record) Result() Result {
+	t := Turn{Conversation: r.Conversation, Number: r.Turn, Text: r.Text, Question: r.Question, Trace: r.Trace}
+	switch r.Kind {
+	case conversation.KindAnswer:
+		return &Answer{t, r.Citations, r.Assumption}
+	case conversation.KindClarification:
+		return &Clarification{t, r.Clarification, r.Gate, r.Options}
+	case conversation.KindNoAnswer:
+		return &NoAnswer{t}
+	}
+	return nil
+}
 
 // Trace is what happened in a turn and how long it took.
 type Trace struct {
@@ -116,8 +134,13 @@ type StageTime struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
-// Event is a step of a turn: Understood, Retrieved, Decided, Delta or Finished.
+// Event is a step of a turn: Waiting, Understood, Retrieved, Decided, Delta or
+// Finished.
 type Event interface{ event() }
+
+// Waiting is sent when another turn of the conversation, which has to end first,
+// has been running for a second.
+type Waiting struct{}
 
 // Understood is sent when the question is known: folded and standalone.
 type Understood struct{ Question string }
@@ -135,6 +158,7 @@ type Delta struct{ Text string }
 // Finished is the last event: the turn is committed.
 type Finished struct{ Result Result }
 
+func (Waiting) event()    {}
 func (Understood) event() {}
 func (Retrieved) event()  {}
 func (Decided) event()    {}

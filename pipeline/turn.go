@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +24,7 @@ type turn struct {
 	emit    func(Event) error
 
 	text     string                     // the user's words, clean
+	shown    string                     // of the answer, so far
 	conv     *conversation.Conversation // a copy, committed at the end
 	question string                     // folded, as the gates read it
 	history  []conversation.Message     // the dialogue before the question
@@ -54,22 +57,122 @@ func (t *turn) run() error {
 		return err
 	}
 	var claim conversation.Claim
-	if err := t.timed("claim", func() (err error) {
-		claim, err = t.p.parts.Store.Begin(t.ctx, conversation.Request{Conversation: t.message.Conversation, Text: t.text})
+	err := t.timed("claim", func() (err error) {
+		claim, err = t.claim()
 		return err
-	}); err != nil {
-		return err
+	})
+	var repeat *conversation.RepeatError
+	if errors.As(err, &repeat) {
+		return t.repeated(repeat.Turn)
 	}
-	defer claim.Release()
-	t.conv = claim.Conversation()
-	result, err := t.answer()
 	if err != nil {
 		return err
 	}
-	if err := t.timed("commit", func() error { return t.commit(claim, result) }); err != nil {
+	defer claim.Release()
+	t.conv = claim.Conversation().Clone()
+	if err := t.settledBefore(); err != nil {
+		return err
+	}
+	result, err := t.answer()
+	if err == nil {
+		err = t.timed("commit", func() error { return t.commit(claim, result) })
+	}
+	if err != nil {
+		t.keepPart(claim)
 		return err
 	}
 	return t.emit(Finished{result})
+}
+
+// claim waits for the right to write the next turn, and says so if that takes
+// long.
+func (t *turn) claim() (claim conversation.Claim, err error) {
+	m := t.message
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	go func() {
+		defer close(done)
+		claim, err = t.p.parts.Store.Begin(ctx, conversation.Request{
+			Conversation: m.Conversation, User: m.User, Key: m.Key, Text: cmp.Or(t.text, m.Choice)})
+	}()
+	select {
+	case <-done:
+		return claim, err
+	case <-time.After(patience):
+	}
+	if gone := t.emit(Waiting{}); gone != nil {
+		cancel()
+		if <-done; err == nil {
+			claim.Release()
+		}
+		return nil, gone
+	}
+	<-done
+	return claim, err
+}
+
+// patience is how long a turn waits for another one without a word.
+const patience = time.Second
+
+// repeated gives the result of the turn that the same message had before.
+func (t *turn) repeated(stored conversation.Turn) error {
+	if t.text != "" && t.text != stored.Text {
+		return ErrKey
+	}
+	var r Record
+	if err := json.Unmarshal(stored.Detail, &r); err != nil {
+		return fmt.Errorf("reading turn %d of conversation %q: %w", stored.Number, t.message.Conversation, err)
+	}
+	result := r.Result()
+	if result == nil {
+		return fmt.Errorf("turn %d of conversation %q was not written by a pipeline", stored.Number, t.message.Conversation)
+	}
+	return t.emit(Finished{result})
+}
+
+// settledBefore drops a clarification that has waited too long, and refuses a
+// reply to one that waits no more.
+func (t *turn) settledBefore() error {
+	id := t.message.Clarification
+	if p := t.conv.Pending; t.p.expired(p) {
+		t.note("the clarification %s waited longer than %v and is dropped", p.ID, t.p.parts.Policy.Expire)
+		t.conv.Pending = nil
+		if t.message.Choice != "" || id == p.ID {
+			return fmt.Errorf("%w: it expired after %v; ask the question again", ErrSettled, t.p.parts.Policy.Expire)
+		}
+	}
+	if id == "" || t.conv.Pending != nil && t.conv.Pending.ID == id {
+		return nil
+	}
+	for _, asked := range t.conv.Asked {
+		if asked.ID == id && len(asked.Chosen) > 0 {
+			return fmt.Errorf("%w: it was answered with %q", ErrSettled, strings.Join(asked.Chosen, ", "))
+		}
+	}
+	return fmt.Errorf("%w: it was answered or dropped", ErrSettled)
+}
+
+// expired reports whether a clarification has waited longer than the policy
+// lets it.
+func (p *Pipeline) expired(c *conversation.Pending) bool {
+	limit := p.parts.Policy.Expire
+	return c != nil && limit > 0 && !c.At.IsZero() && time.Since(c.At) > limit
+}
+
+// keepPart keeps a turn that was broken off after a part of its answer was
+// shown. What the turn had settled is not kept.
+func (t *turn) keepPart(claim conversation.Claim) {
+	if t.shown == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
+	defer cancel()
+	c := claim.Conversation()
+	c.Turns = append(c.Turns, conversation.Turn{
+		Number: c.Next(), At: time.Now().UTC(), Text: t.text, Question: t.question, Kind: conversation.KindPartial, Reply: t.shown,
+	})
+	_ = claim.Commit(ctx, c) // the turn has failed already, and its error is told
 }
 
 // open checks the message.
