@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/askback/askback/internal/qdranttest"
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/local"
 	"github.com/askback/askback/retrieval/minilm"
+	"github.com/askback/askback/retrieval/qdrant"
 )
 
 // ingest runs the program and gives its report.
@@ -41,47 +44,89 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// contents gives the fingerprints of the documents of an index, and its passages
-// by id.
-func contents(t *testing.T, path string) (map[string]string, map[string]retrieval.Passage) {
+// opened is a store with what a test looks at.
+type opened interface {
+	knowledge
+	count(ctx context.Context) (int, error)
+}
+
+type openedIndex struct{ *local.Index }
+
+func (o openedIndex) count(context.Context) (int, error) { return o.Len(), nil }
+
+type openedQdrant struct{ *qdrant.Store }
+
+func (o openedQdrant) count(ctx context.Context) (int, error) { return o.Len(ctx) }
+
+func openIndexFile(t *testing.T, path string) opened {
 	t.Helper()
-	model, err := minilm.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := local.Open(t.Context(), local.Options{Path: path, Embedder: model, Identity: model.Identity()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	documents, err := x.Documents(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	passages := make(map[string]retrieval.Passage)
-	if x.Len() > 0 {
-		found, err := x.Retrieve(t.Context(), retrieval.Query{Texts: []string{"station"}, Limit: x.Len()})
+	model := must(minilm.New())(t)
+	return openedIndex{must(local.Open(t.Context(), local.Options{Path: path, Embedder: model, Identity: model.Identity()}))(t)}
+}
+
+func openCollection(t *testing.T, addr, collection string) opened {
+	t.Helper()
+	model := must(minilm.New())(t)
+	return openedQdrant{must(qdrant.Open(t.Context(), qdrant.Options{Addr: addr, Collection: collection, Embedder: model, Identity: model.Identity()}))(t)}
+}
+
+// must(f())(t) is f's value, or ends the test.
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range found {
+		return v
+	}
+}
+
+// contents gives the fingerprints of the documents of a store, which it closes,
+// and its passages by id.
+func contents(t *testing.T, s opened) (map[string]string, map[string]retrieval.Passage) {
+	t.Helper()
+	defer s.Close()
+	documents := must(s.Documents(t.Context()))(t)
+	passages := make(map[string]retrieval.Passage)
+	n := must(s.count(t.Context()))(t)
+	if n > 0 {
+		for _, p := range must(s.Retrieve(t.Context(), retrieval.Query{Texts: []string{"station"}, Limit: n}))(t) {
 			p.Score = 0
 			passages[p.ID] = p
 		}
-		if len(passages) != x.Len() {
-			t.Fatalf("%d of %d passages found", len(passages), x.Len())
-		}
+	}
+	if len(passages) != n {
+		t.Fatalf("%d of %d passages found", len(passages), n)
 	}
 	return documents, passages
 }
 
 // TestIngestKilled kills the program (as kill -9 does) while it embeds, once in
 // small files and twice in a large one, which is stored in one step. What the
-// next run embeds is exactly what was not embedded yet, and the index is in the
-// end what one run makes.
+// next run embeds is exactly what was not embedded yet, and the store holds in
+// the end what one run makes.
 func TestIngestKilled(t *testing.T) {
+	t.Run("index", func(t *testing.T) {
+		index := filepath.Join(t.TempDir(), "index.db")
+		ingestKilled(t, func() opened { return openIndexFile(t, index) }, index+".embedded", "--index", index)
+	})
+	t.Run("Qdrant", func(t *testing.T) {
+		server := qdranttest.Start(t)
+		cache := t.TempDir()
+		t.Setenv("XDG_CACHE_HOME", cache)
+		t.Setenv("QDRANT_ADDR", server.Addr)
+		t.Setenv("QDRANT_COLLECTION", "killed")
+		hash := hashOf(server.Addr + "\x00killed")
+		file := fmt.Sprintf("%s/askback/%x.embedded", cache, hash[:8])
+		ingestKilled(t, func() opened { return openCollection(t, server.Addr, "killed") }, file)
+	})
+}
+
+// ingestKilled runs the test on the store that flags and environment choose.
+// embedded is the file that keeps what is not stored yet.
+func ingestKilled(t *testing.T, open func() opened, embedded string, flags ...string) {
 	dir := t.TempDir()
-	docs, index := filepath.Join(dir, "docs"), filepath.Join(dir, "index.db")
+	docs := filepath.Join(dir, "docs")
 	for i := range 80 {
 		writeFile(t, fmt.Sprintf("%s/a%02d.md", docs, i), fmt.Sprintf("# Station %d\n\nStation %d opens at %d in the morning.\n", i, i, i%12))
 	}
@@ -92,28 +137,22 @@ func TestIngestKilled(t *testing.T) {
 	writeFile(t, docs+"/large.jsonl", large.String())
 	writeFile(t, docs+"/last.md", "The last station has no tariff.\n")
 
+	addr := os.Getenv("QDRANT_ADDR")
+	t.Setenv("QDRANT_ADDR", "")
 	whole := ingest(t, docs, "--index", dir+"/whole.db")
+	t.Setenv("QDRANT_ADDR", addr)
 	if whole.Passages != 481 || whole.Embedded != 481 || len(whole.Skipped) != 0 {
 		t.Fatalf("a run in one go: %+v", whole)
 	}
-	wantDocuments, wantPassages := contents(t, dir+"/whole.db")
+	wantDocuments, wantPassages := contents(t, openIndexFile(t, dir+"/whole.db"))
 
-	model, err := minilm.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := append([]string{docs}, flags...)
 	const record = 400 * 4 // at least, in bytes
 	for _, until := range []int64{1, 64 * record, 192 * record} {
-		kill(t, until, index+".embedded", "ingest", docs, "--index", index)
-		if _, err := os.Stat(index); err != nil {
-			t.Fatal(err)
-		}
+		kill(t, until, embedded, append([]string{"ingest"}, args...)...)
 	}
-	_, stored := contents(t, index)
-	kept, err := openVectorFile(index+".embedded", model.Identity())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, stored := contents(t, open())
+	kept := must(openVectorFile(embedded, must(minilm.New())(t).Identity()))(t)
 	missing := 0
 	for id, p := range wantPassages {
 		if _, ok := stored[id]; !ok && kept.get(retrieval.EmbeddingText(p)) == nil {
@@ -126,11 +165,10 @@ func TestIngestKilled(t *testing.T) {
 	if missing == 0 || missing > 481-128 {
 		t.Fatalf("%d passages were left to embed; the kills came too late or too early", missing)
 	}
-	last := ingest(t, docs, "--index", index)
-	if last.Embedded != missing {
+	if last := ingest(t, args...); last.Embedded != missing {
 		t.Errorf("after the kills %d passages were embedded, %d were missing", last.Embedded, missing)
 	}
-	documents, passages := contents(t, index)
+	documents, passages := contents(t, open())
 	if !maps.Equal(documents, wantDocuments) {
 		t.Errorf("documents\n%v\nwant\n%v", documents, wantDocuments)
 	}
@@ -140,10 +178,10 @@ func TestIngestKilled(t *testing.T) {
 	if !maps.EqualFunc(passages, wantPassages, equal) {
 		t.Errorf("%d passages, want %d, the same", len(passages), len(wantPassages))
 	}
-	if _, err := os.Stat(index + ".embedded"); err == nil {
+	if _, err := os.Stat(embedded); err == nil {
 		t.Error("the file of vectors is left behind")
 	}
-	if again := ingest(t, docs, "--index", index); again.Embedded != 0 || again.Unchanged != 82 {
+	if again := ingest(t, args...); again.Embedded != 0 || again.Unchanged != 82 {
 		t.Errorf("again: %+v", again)
 	}
 }
@@ -190,11 +228,8 @@ func TestIngestTextWithoutSpaces(t *testing.T) {
 	if r.Passages < 30 || r.Embedded != r.Passages || len(r.Skipped) > 0 || len(r.Warnings) > 0 {
 		t.Fatalf("%+v", r)
 	}
-	model, err := minilm.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, passages := contents(t, dir+"/index.db")
+	model := must(minilm.New())(t)
+	_, passages := contents(t, openIndexFile(t, dir+"/index.db"))
 	length := map[string]int{}
 	for _, p := range passages {
 		if n := model.Count(p.Text); n > 512 {
