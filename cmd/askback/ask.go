@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-
-	"github.com/askback/askback/pipeline"
 )
 
 // askCommand runs one turn.
@@ -27,7 +25,7 @@ func (c *askCommand) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	defer a.close()
-	result, err := a.pipeline.Ask(ctx, pipeline.Message{Conversation: c.Conversation, Text: strings.Join(c.Question, " ")})
+	result, err := a.pipeline.Ask(ctx, c.message(strings.Join(c.Question, " ")))
 	if err != nil {
 		return turnError(err)
 	}

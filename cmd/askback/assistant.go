@@ -15,7 +15,6 @@ import (
 
 	"github.com/askback/askback/cmd/askback/sample"
 	"github.com/askback/askback/conversation"
-	"github.com/askback/askback/conversation/sqlite"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/gate/lora"
 	"github.com/askback/askback/generation"
@@ -40,12 +39,7 @@ type gateFlags struct {
 	PostThreshold float64       `help:"Score, 0 to 1, from which gate 2 asks. Default: calibrated." placeholder:"SCORE"`
 	MaxAsks       int           `help:"Clarifications in a row, both gates together." default:"2"`
 	GateTimeout   time.Duration `help:"Time for each gate; after it the turn goes on without asking." default:"5s"`
-}
-
-// conversationFlags choose where the conversation is kept.
-type conversationFlags struct {
-	Store        string `help:"Keep conversations in this SQLite file. Default: in memory." type:"path" placeholder:"FILE"`
-	Conversation string `help:"Id of the conversation." default:"default" placeholder:"ID"`
+	Expire        age           `help:"How long a clarification waits for its reply, such as 12h or 30d. Default: as long as it takes." placeholder:"AGE"`
 }
 
 func newConversationID() string {
@@ -56,7 +50,7 @@ func newConversationID() string {
 
 // policy is the gates' policy as the flags say.
 func (f gateFlags) policy() gate.Policy {
-	p := gate.Policy{PreThreshold: f.PreThreshold, PostThreshold: f.PostThreshold, MaxInARow: f.MaxAsks, TimeLimit: f.GateTimeout}
+	p := gate.Policy{PreThreshold: f.PreThreshold, PostThreshold: f.PostThreshold, MaxInARow: f.MaxAsks, TimeLimit: f.GateTimeout, Expire: time.Duration(f.Expire)}
 	if f.MaxAsks == 0 {
 		p.MaxInARow = -1
 	}
@@ -121,7 +115,7 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 			a.close()
 		}
 	}()
-	if a.store, err = openStore(ctx, c.Store); err != nil {
+	if a.store, err = c.open(ctx); err != nil {
 		return nil, err
 	}
 	embedder, err := minilm.New()
@@ -143,17 +137,6 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 		Generator: generation.Extractive{Embedder: embedder}, Matcher: embedder,
 	})
 	return a, err
-}
-
-func openStore(ctx context.Context, path string) (conversation.Store, error) {
-	if path == "" {
-		return conversation.NewMemory(), nil
-	}
-	s, err := sqlite.Open(ctx, path, sqlite.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // openSample loads the sample knowledge base, whose vectors are built in.

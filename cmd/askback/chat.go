@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/pipeline"
 )
 
@@ -21,7 +22,7 @@ const maxLine = 4 << 20
 
 // chatCommand is a conversation in the terminal or, with JSON, for scripts.
 type chatCommand struct {
-	JSON bool `name:"json" help:"For scripts: read a turn from each line of standard input, plain text or {\"conversation\",\"text\",\"choice\"}, and print a JSON object for each. The exit code is the last turn's."`
+	JSON bool `name:"json" help:"For scripts: read a turn from each line of standard input, plain text or {\"conversation\",\"user\",\"text\",\"choice\",\"clarification\",\"key\"}, and print a JSON object for each. The exit code is the last turn's."`
 	Why  bool `help:"After each turn, show what happened in it."`
 	sourceFlags
 	gateFlags
@@ -43,14 +44,20 @@ func (c *chatCommand) Run(ctx context.Context, io streams) error {
 	}
 	t := &talk{chatCommand: c, assistant: a, out: io.out, style: styleFor(io.out)}
 	t.welcome(time.Since(start))
+	if err := t.goOn(ctx); err != nil {
+		return err
+	}
 	return t.loop(ctx, io.in)
 }
 
 // scriptMessage is a turn as a script writes it.
 type scriptMessage struct {
-	Conversation *string `json:"conversation"`
-	Text         string  `json:"text"`
-	Choice       string  `json:"choice"`
+	Conversation  *string `json:"conversation"`
+	User          *string `json:"user"`
+	Text          string  `json:"text"`
+	Choice        string  `json:"choice"`
+	Clarification string  `json:"clarification"` // that is replied to
+	Key           string  `json:"key"`           // names the message: sent again it is the same turn
 }
 
 // script answers each line of the input with a line of JSON. A line that
@@ -72,7 +79,7 @@ func (c *chatCommand) script(ctx context.Context, io streams, a *assistant) erro
 		}
 		var m pipeline.Message
 		if err == nil {
-			m, err = c.message(line)
+			m, err = c.parse(line)
 		}
 		var r pipeline.Result
 		if err == nil {
@@ -104,9 +111,9 @@ func (c *chatCommand) script(ctx context.Context, io streams, a *assistant) erro
 	return nil
 }
 
-// message reads a line of a script: an object if it begins with a brace.
-func (c *chatCommand) message(line string) (pipeline.Message, error) {
-	m := pipeline.Message{Conversation: c.Conversation, Text: line}
+// parse reads a line of a script: an object if it begins with a brace.
+func (c *chatCommand) parse(line string) (pipeline.Message, error) {
+	m := c.message(line)
 	if !strings.HasPrefix(strings.TrimSpace(line), "{") {
 		return m, nil
 	}
@@ -119,7 +126,10 @@ func (c *chatCommand) message(line string) (pipeline.Message, error) {
 	if d.More() {
 		return m, errors.New("not a message: there is more on the line after the object")
 	}
-	m.Text, m.Choice = s.Text, s.Choice
+	m.Text, m.Choice, m.Clarification, m.Key = s.Text, s.Choice, s.Clarification, s.Key
+	if s.User != nil {
+		m.User = *s.User
+	}
 	if s.Conversation != nil {
 		m.Conversation = *s.Conversation
 	}
@@ -150,6 +160,32 @@ func (t *talk) welcome(ready time.Duration) {
 		fmt.Fprintln(t.out)
 	}
 	fmt.Fprintln(t.out, s.dim("Type a question. /why shows how the last turn was decided, /help the rest, Ctrl-D leaves."))
+}
+
+// goOn shows where a stored conversation stands: a clarification that waits is
+// shown again.
+func (t *talk) goOn(ctx context.Context) error {
+	if t.Store == "" {
+		return nil
+	}
+	kept, err := t.store.Load(ctx, t.Conversation, 1)
+	if errors.Is(err, conversation.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	waits, err := t.pipeline.Pending(ctx, t.Conversation, t.User)
+	if err != nil {
+		return turnError(err)
+	}
+	fmt.Fprintf(t.out, "\n%s\n", t.style.dim(fmt.Sprintf("The conversation %q goes on after %s; /new starts another.", t.Conversation, counted(kept.Next()-1, "turn"))))
+	if waits != nil {
+		t.last = waits
+		fmt.Fprintln(t.out, t.style.dim("It waits for a reply about: "+waits.Question))
+		printResult(t.out, t.style, waits, false)
+	}
+	return nil
 }
 
 const help = `  /why      how the last turn was decided: both gates, the passages, the times
@@ -266,10 +302,13 @@ func (t *talk) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 		}
 	}()
 	streamed := false
-	for e, err := range t.pipeline.Stream(ctx, pipeline.Message{Conversation: t.Conversation, Text: text}) {
+	for e, err := range t.pipeline.Stream(ctx, t.message(text)) {
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
 				err = errors.New("stopped; the conversation is as it was before this question")
+				if streamed {
+					err = errors.New("stopped; what stands here is kept as broken off, and nothing else has changed")
+				}
 			}
 			if streamed {
 				fmt.Fprintln(t.out)
@@ -278,6 +317,8 @@ func (t *talk) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 			return
 		}
 		switch e := e.(type) {
+		case pipeline.Waiting:
+			fmt.Fprintln(t.out, t.style.dim("Another turn of this conversation is running, perhaps in another window; waiting for it to end."))
 		case pipeline.Delta:
 			fmt.Fprint(t.out, e.Text)
 			streamed = true
@@ -293,7 +334,7 @@ func (t *talk) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 
 // turnError marks what the user can mend, so that the exit code says usage.
 func turnError(err error) error {
-	for _, fault := range []error{pipeline.ErrEmpty, pipeline.ErrTooLong, pipeline.ErrNoPending, pipeline.ErrNoOption} {
+	for _, fault := range []error{pipeline.ErrEmpty, pipeline.ErrTooLong, pipeline.ErrNoPending, pipeline.ErrNoOption, pipeline.ErrSettled, pipeline.ErrKey, conversation.ErrUser} {
 		if errors.Is(err, fault) {
 			return usageError{err}
 		}
