@@ -104,14 +104,64 @@ func FoldChoice(p Pending, optionID string) (Folded, error) {
 
 // folder holds what the rules look at.
 type folder struct {
-	p      Pending
-	reply  string // cleaned, and cut to what is read
-	whole  string // cleaned
-	lang   string
-	m      Matcher
-	opts   []optionWords
-	vocab  []string        // the content words of the pending question, its clarification and options
-	common map[string]bool // option words that every option has: they choose nothing
+	p       Pending
+	reply   string // cleaned, and cut to what is read
+	whole   string // cleaned
+	lang    string
+	m       Matcher
+	opts    []optionWords
+	vocab   []string        // the content words of the pending question, its clarification and options
+	letters map[string]bool // single letters that tell options apart: "plan S", "plan M"
+	common  map[string]bool // option words that every option has: they choose nothing
+}
+
+// tellTales says whether the options are numbered in Roman numerals, and which
+// single letters tell them apart: those of options that are alike otherwise.
+func tellTales(options []Option) (roman bool, letters map[string]bool) {
+	rest := map[string]int{}
+	for _, o := range options {
+		ws := plains(o.Text)
+		roman = roman || slices.Contains(ws, "ii")
+		rest[strings.Join(content(ws), " ")]++
+	}
+	letters = map[string]bool{}
+	for _, o := range options {
+		ws := plains(o.Text)
+		if rest[strings.Join(content(ws), " ")] < 2 {
+			continue
+		}
+		for _, w := range ws {
+			if len(w) <= 2 && w[0] >= 'a' && w[0] <= 'z' {
+				letters[w] = true
+			}
+		}
+	}
+	return roman, letters
+}
+
+// numbered writes Roman numerals in digits.
+func numbered(ws []string, roman bool) []string {
+	if !roman {
+		return ws
+	}
+	ws = slices.Clone(ws)
+	for i, w := range ws {
+		for n, r := range []string{"i", "ii", "iii", "iv", "v"} {
+			if w == r && i > 0 {
+				ws[i] = string(rune('1' + n))
+			}
+		}
+	}
+	return ws
+}
+
+func lettersOf(ws []string, letters map[string]bool) (out []string) {
+	for _, w := range ws {
+		if letters[w] && len(content([]string{w})) == 0 {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 type optionWords struct {
@@ -129,14 +179,17 @@ func newFolder(p Pending, reply string) *folder {
 	f.lang = language(p.Question+" "+p.Text, f.reply)
 	f.common = map[string]bool{}
 	count := map[string]int{}
+	roman, letters := tellTales(p.Options)
+	f.letters = letters
 	for _, o := range p.Options {
-		w := optionWords{key: key(o.Text), content: content(plains(o.Text))}
+		w := optionWords{key: key(o.Text)}
+		all := numbered(strings.Fields(w.key), roman)
+		w.content = append(content(all), lettersOf(all, letters)...)
 		if len(w.content) == 0 {
-			w.content = plains(o.Text)
+			w.content = all
 		}
-		all := strings.Fields(w.key)
 		for i := 1; i < len(all); i++ {
-			if len(content(all[i-1:i+1])) < 2 && !isNumber(all[i]) {
+			if len(content(all[i-1:i+1])) < 2 && !isNumber(all[i]) && len(all[i-1]) != 1 {
 				continue
 			}
 			w.joined = append(w.joined, all[i-1]+all[i])
@@ -251,10 +304,14 @@ func (f *folder) fold(ctx context.Context) Folded {
 		kept                     extras
 		seen                     = map[act]bool{}
 		rule                     string
-		strong, sure             bool
+		strong, sure, corrected  bool
 	)
 	for _, p := range f.parts() {
 		r := f.read(p)
+		if len(got) > 0 && (r.act == actChoose || r.act == actBetween) && (f.corrects(p) || corrected) {
+			got, rule = nil, "" // "Premium, I mean Standard"
+		}
+		corrected = takesBack(p)
 		switch r.act {
 		case actFiller:
 			continue
@@ -315,6 +372,8 @@ func (f *folder) fold(ctx context.Context) Folded {
 	switch {
 	case len(got) > 0 && (strong || !seen[actQuestion]):
 		return f.chosen(kindOf(len(got), n), got, extra, rule)
+	case seen[actAll] && n > 1 && !seen[actNo]:
+		return f.chosen(kindOf(n, n), upTo(n), extra, "all")
 	case seen[actQuestion]:
 		return Folded{Kind: ReplyNewQuestion, Question: f.whole, Rule: "question"}
 	case seen[actExplain] && seen[actJustAnswer]: // "why do you ask? just answer"
@@ -327,13 +386,15 @@ func (f *folder) fold(ctx context.Context) Folded {
 		return f.chosen(ReplyChoice, []int{no}, extra, "no")
 	case seen[actYes] && yes >= 0 && !seen[actNone] && !seen[actExclude] && !seen[actCancel]:
 		return f.chosen(ReplyChoice, []int{yes}, extra, "yes")
+	case seen[actNo] && n > 0 && !seen[actNone] && !seen[actExclude] && !seen[actCancel] && f.yesOrNo():
+		return f.detailInContext("no") // "Have you learnt Italian before?"
 	case seen[actNone], seen[actExclude], seen[actNo] && n > 0 && !seen[actCancel]:
 		return f.none(out, extra, seen)
 	case seen[actCancel]:
 		return Folded{Kind: ReplyCancel, Question: f.p.Question, Say: say(f.lang, sayCancel), Rule: "cancel"}
 	case seen[actJustAnswer]:
 		return f.assume(ReplyJustAnswer, extra)
-	case len(between) > 0 && len(between) < n && !seen[actDetail]: // "Basic or Plus, not sure"
+	case len(between) > 0 && len(between) < n: // "Basic or Plus, not sure"
 		return f.unclear(between, "between")
 	case seen[actDontKnow]:
 		return f.assume(ReplyDontKnow, extra)

@@ -33,6 +33,12 @@ func (f *folder) tellsNone(w word) bool {
 	return len(is) == 0
 }
 
+// some gives the options of which a word speaks.
+func (f *folder) some(w word) []int {
+	is, _ := f.match([]word{w})
+	return is
+}
+
 // byComparison knows "the cheaper one", if each option holds one number of the
 // kind and one of them is ahead.
 func (f *folder) byComparison(p part) (reading, bool) {
@@ -40,6 +46,7 @@ func (f *folder) byComparison(p part) (reading, bool) {
 		return reading{}, false
 	}
 	var c *comparison
+	among := upTo(len(f.opts))
 	sign := 1.0
 	for i, w := range p.words {
 		found := false
@@ -57,6 +64,8 @@ func (f *folder) byComparison(p part) (reading, bool) {
 			}
 		case w.plain == "less" || w.plain == "least" || besideComparison[w.plain]:
 		case f.tellsNone(w): // "the old rules", and all options are rules
+		case len(f.some(w)) > 1: // "the larger dorm"
+			among = f.some(w)
 		default:
 			return reading{}, false
 		}
@@ -66,7 +75,8 @@ func (f *folder) byComparison(p part) (reading, bool) {
 	}
 	best, tied := -1, false
 	var top float64
-	for i, o := range f.p.Options {
+	for _, i := range among {
+		o := f.p.Options[i]
 		v, ok := measure(o.Text, c.what)
 		if !ok {
 			return reading{}, false

@@ -16,14 +16,14 @@ var (
 		"gibts brauche brauch muss darf kann kostet")
 	asksVerb = wordSet("is are was were do does did can could will would should may have has am shall isnt arent dont doesnt cant didnt wont " +
 		"ist sind gibt habt haben hat kann koennen koennt muss muessen darf duerfen soll sollen braucht brauche kostet bekomme bekommt wird werden gilt geht macht nimmt nehmen")
-	asksSubject = wordSet("i you we they he she it there the my your this that these those a an our any anyone somebody people all " +
+	asksSubject = wordSet("u ya i you we they he she it there the my your this that these those a an our any anyone somebody people all " +
 		"ich man es sie er wir ihr die der das mein meine meinen du den eine ein euch bei")
 	requests = wordSet("speak talk tell show explain list help find send book reset cancel change connect transfer call translate write remind describe compare open check track order reserve delete remove update add create " +
 		"sag sagen zeig zeigen erklaer erklaeren erklaere hilf helfen schick schicken storniere stornieren buche " +
 		"dis dites montre montrez explique expliquez aide aidez envoie envoyez annule annulez " +
 		"dime digame muestra muestrame explica explicame ayuda ayudame envia cancela")
 	requestObject = wordSet("me my us our the a an this that all him her how mir uns sie meine meinen mein die den das moi nous le la les mon ma mes el los mi mis un una")
-	asksPhrases   = []string{"est ce que", "qu est ce", "y a t il", "peut on", "puis je", "avez vous", "pouvez vous", "faut il", "est il", "c est quoi", "dois je", "ai je",
+	asksPhrases   = []string{"anyone know", "anybody know", "y a du", "y a des", "y a une", "y a un", "y a de", "il y a", "est ce que", "qu est ce", "y a t il", "peut on", "puis je", "avez vous", "pouvez vous", "faut il", "est il", "c est quoi", "dois je", "ai je",
 		"por que", "se puede", "hay que", "i want to know", "need to know", "want to know", "by when", "until when", "till when", "since when", "from when", "up to what", "bis wann", "ab wann", "seit wann", "a partir de quand", "jusqu a quand", "hasta cuando", "desde cuando", "id like to know", "i would like to know", "i wonder", "do you know", "can you tell me", "could you tell me", "i want to ask", "let me ask", "question about", "i have a question", "i have a problem", "i need help", "help with", "wuesste gern", "ich wollte fragen", "ich moechte wissen", "ich habe eine frage", "je voudrais savoir", "j aimerais savoir", "quisiera saber", "me gustaria saber", "quiero saber"}
 	asksZh = []string{"什 么", "怎 么", "怎 样", "如 何", "哪 里", "哪 儿", "哪 个", "谁", "为 什", "多 少", "几 点", "几 天", "几 号", "多 久", "多 远", "吗", "能 不 能", "可 不 可", "有 没 有", "请 问", "告 诉 我", "帮 我"}
 	asksHi = wordSet("kya kaise kab kahan kahaan kaun kyun kyon kitna kitni kitne bataiye क्या कैसे कब कहां कौन कौनसा क्यों कितना कितनी कितने किसे किसको बताइए बताओ बताएं दिखाइए")
@@ -115,6 +115,11 @@ func asksWhole(p part, lang string) bool {
 			return true
 		}
 	}
+	for _, end := range []string{" or not ", " ou pas ", " ou non ", " oder nicht ", " o no ", " या नहीं ", " ya nahi "} {
+		if strings.HasSuffix(text, end) && len(ws) >= 4 {
+			return true
+		}
+	}
 	if asksVerb[first] && (asksSubject[second] || p.asks) && len(ws) >= 3 {
 		return true
 	}
@@ -199,7 +204,7 @@ var (
 	wishWords = wordSet("want need like wanted would have must moechte moechten will wollen muss muessen wuerde voudrais veux voudrions souhaite dois aimerais quiero quisiera necesito queremos gustaria tengo 想 要 需 चाहिए चाहता चाहती चाहते करना करवाना")
 	wishVerbs = wordSet("open close block unblock reset cancel change connect transfer call translate write compare check track order reserve delete remove update report speak talk complain apply register renew extend upgrade downgrade return exchange replace repair book buy sell rent download print send reschedule postpone unsubscribe subscribe login activate deactivate appeal " +
 		"aendern oeffnen eroeffnen sperren stornieren kuendigen sprechen reden melden verschieben umbuchen beschweren beantragen verlaengern umtauschen zurueckgeben buchen bestellen kaufen verkaufen mieten wechseln abmelden anmelden bezahlen " +
-		"changer modifier ouvrir fermer bloquer annuler parler signaler plaindre demander renouveler prolonger echanger rendre reserver commander acheter vendre louer resilier payer " +
+		"poner hacer presentar saber changer modifier ouvrir fermer bloquer annuler parler signaler plaindre demander renouveler prolonger echanger rendre reserver commander acheter vendre louer resilier payer " +
 		"cambiar modificar abrir cerrar bloquear cancelar hablar denunciar quejarme solicitar renovar prolongar devolver reservar comprar vender alquilar pagar")
 	wishZh = []string{"投 诉", "取 消", "退 款", "退 货", "换 货", "办 理", "开 通", "修 改", "更 改", "查 询", "联 系", "转 账", "挂 失", "预 约", "申 请", "注 销", "续 费", "续 租", "报 修", "转 人 工", "找 人 工", "改 地 址", "投 訴", "充 值", "订 购", "退 订", "维 修"}
 	wishHi = wordSet("बदलना बदलनी बदलवाना शिकायत रद्द बात करनी बंद करवाना खोलना बुक")
@@ -349,6 +354,8 @@ func (f *folder) asksAbout(p part) bool {
 		return false
 	}
 	switch ws[0] {
+	case "哪":
+		return true
 	case "what", "which", "welche", "welches", "welcher", "quel", "quelle", "quels", "quelles", "cual", "cuales", "que", "was":
 		if ws[0] == "was" && f.lang != "de" {
 			return false
@@ -372,7 +379,19 @@ func (f *folder) asksAbout(p part) bool {
 
 // comparesOptions knows "which is cheaper?", "which one do I need?"
 func comparesOptions(ws []string) bool {
+	if len(ws) == 2 && (ws[0] == "whats" || ws[0] == "which" || ws[0] == "was") && isComparison(ws[1]) {
+		return true // "what's cheaper"
+	}
+	if len(ws) == 3 && (ws[0] == "what" || ws[0] == "was" || ws[0] == "which" || ws[0] == "welches" || ws[0] == "welche") && isComparison(ws[2]) {
+		return true
+	}
 	return len(ws) > 2 && len(ws) <= 5 && ws[0] == "which" && (ws[1] == "is" || ws[1] == "one" || ws[1] == "of")
+}
+
+func isComparison(w string) bool {
+	return slices.ContainsFunc(comparisons, func(c comparison) bool {
+		return slices.ContainsFunc(strings.Fields(c.words), func(x string) bool { return plain(x) == w })
+	})
 }
 
 // asksBare says whether a part is a mere "how?" or "when?", in a reply that

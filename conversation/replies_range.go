@@ -25,7 +25,7 @@ var (
 	fromWords   = wordSet("from least ab mindestens desde des minimum")
 	orMoreWords = wordSet("more over older above up longer greater mehr aelter plus mas mayor 以 上 और")
 	orLessWords = wordSet("less under younger below fewer weniger juenger moins menos")
-	rangeWords  = wordSet("to or and until bis oder a ou y o")
+	rangeWords  = wordSet("到 至 se to or and until bis oder a ou y o")
 )
 
 // spanOf reads the one range of numbers in a text.
@@ -83,6 +83,8 @@ func spanOf(text string) (span, bool) {
 			s.low = v
 		case or && orLessWords[ws[after+1]]:
 			s.high = v
+		case i >= 2 && ws[i-2] == "不" && (ws[i-1] == "满" || ws[i-1] == "到" || ws[i-1] == "足"):
+			s.high, s.highOpen = v, true
 		case before(i, 1, belowWords), before(i, 2, belowWords) && ws[i-1] == "than", before(i, 2, belowWords) && (ws[i-1] == "de" || ws[i-1] == "d" || ws[i-1] == "als"):
 			s.high, s.highOpen = v, true
 		case before(i, 2, fromWords) && ws[i-1] == "than", before(i, 1, fromWords):
@@ -117,11 +119,13 @@ func isWordUnit(ws []string, i int) bool { return i < len(ws) && !isNumber(ws[i]
 // unitAfter gives the word behind a number, if it is no small word, and for a
 // time its length in hours.
 func unitAfter(ws []string, i int) (unit string, scale float64) {
-	if i+1 >= len(ws) || len(content(ws[i+1:i+2])) == 0 && hours[ws[i+1]] == 0 {
+	if i+1 >= len(ws) || len(content(ws[i+1:i+2])) == 0 && hours[ws[i+1]] == 0 && !shortUnits[ws[i+1]] {
 		return "", 0
 	}
 	return ws[i+1], hours[ws[i+1]]
 }
+
+var shortUnits = wordSet("g l m h t v w")
 
 var oneOf = wordSet("a an one eine einen ein einer une un una 一 एक")
 
@@ -157,6 +161,9 @@ func (f *folder) byRange(p part) (reading, bool) {
 		return reading{}, false
 	}
 	unit, scale := unitAfter(ws, at)
+	if joined := unitOf(ws[at]); isNumber(ws[at]) && joined != "" && joined != "k" && unit == "" { // "249g"
+		unit, scale = joined, hours[joined]
+	}
 	foreign, _ := f.foreign(p.words)
 	found, spans := -1, 0
 	for i, o := range f.p.Options {

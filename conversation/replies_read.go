@@ -87,8 +87,22 @@ func (f *folder) parts() []part {
 					end(i, gap) // "vans not minibuses"
 					continue
 				}
+				if inlineNo[ws[i].plain] && i+1 < len(ws) && len(f.opts) > 1 {
+					if left, _ := f.match(ws[from:i]); len(left) > 0 {
+						if right, _ := f.match(ws[i+1:]); len(right) > 0 {
+							end(i, gap) // "Friday no Saturday night"
+							continue
+						}
+					}
+				}
 				if butOf[ws[i-1].plain] || orWords[ws[i-1].plain] {
 					continue // "anything but the office", "two or maybe three"
+				}
+				if ws[i].plain == "so" && i+1 < len(ws) && len(ws)-i <= 6 {
+					if _, ok := l.whole[strings.Join(forms(ws[i+1:]), " ")]; ok { // "... so all of them"
+						end(i, gap)
+						continue
+					}
 				}
 				for n := 1; n <= 3 && i+n < len(ws); n++ {
 					if l.splits[strings.Join(forms(ws[i:i+n]), " ")] {
@@ -105,15 +119,77 @@ func (f *folder) parts() []part {
 	return ps
 }
 
+var inlineNo = wordSet("no nope nah nein nee non nan wait")
+
+// corrections begin a part that takes back the choice before it.
+var corrections = [][]string{{"no"}, {"nope"}, {"nah"}, {"nein"}, {"nee"}, {"non"}, {"nan"}, {"wait"}, {"i", "mean"}, {"i", "meant"}, {"sorry"}, {"rather"}, {"or", "rather"}, {"make", "that"}, {"ich", "meine"}, {"ich", "meinte"}, {"quatsch"}, {"aeh"}, {"je", "veux", "dire"}, {"enfin"}, {"plutot"}, {"pardon"}, {"digo"}, {"quiero", "decir"}, {"perdon"}, {"mejor"}, {"不", "对"}, {"不", "是"}, {"错", "了"}, {"नहीं"}, {"nahi"}, {"matlab"}, {"मतलब"}}
+
+// takesBack says whether a part is nothing but a correction: "the 1, I mean, the
+// 3".
+func takesBack(p part) bool {
+	ws := forms(p.words)
+	return slices.ContainsFunc(corrections, func(c []string) bool { return slices.Equal(ws, c) })
+}
+
+// byLetter knows "L I think" where the plans are S, M and L.
+func (f *folder) byLetter(p part) (reading, bool) {
+	if len(f.letters) == 0 || len(p.words) > 6 {
+		return reading{}, false
+	}
+	found := -1
+	for _, w := range p.words {
+		if !f.letters[w.plain] {
+			continue
+		}
+		got, tie := f.match([]word{w})
+		if len(got) != 1 || tie || found >= 0 && found != got[0] {
+			return reading{}, false
+		}
+		found = got[0]
+	}
+	if foreign, _ := f.foreign(stripAll(p, lexicon().fillers).words); found < 0 || len(foreign) > 1 {
+		return reading{}, false
+	}
+	return reading{act: actChoose, options: []int{found}, rule: "text"}, true
+}
+
+// corrects says whether a part begins as a correction of what was said before.
+func (f *folder) corrects(p part) bool {
+	ws := forms(p.words)
+	for len(ws) > 0 && (ws[0] == "oh" || ws[0] == "ah" || ws[0] == "er" || ws[0] == "uh") {
+		ws = ws[1:]
+	}
+	for _, c := range corrections {
+		if len(ws) > len(c) && slices.Equal(ws[:len(c)], c) {
+			return true
+		}
+	}
+	return false
+}
+
+// yesOrNo says whether the clarification is a question for yes or no that names
+// none of its options: "Have you learnt Italian before?"
+func (f *folder) yesOrNo() bool {
+	ws := words(f.p.Text)
+	if len(ws) == 0 || len(f.opts) < 2 || !asksVerb[ws[0].plain] || slices.ContainsFunc(ws, func(w word) bool { return orWords[w.plain] }) {
+		return false
+	}
+	is, _ := f.match(ws)
+	return len(is) == 0
+}
+
 // beforeNot are the words to which a "not" belongs.
 var beforeNot = wordSet("rather am is are was were do does did can could will would should must have has had im its were if or why but and so really probably maybe certainly definitely that this it i")
 
-var butOf = wordSet("anything all everything nothing any")
+var butOf = wordSet("last anything all everything nothing any")
 
 // read finds what one part does: the first rule that fits.
 func (f *folder) read(p part) reading {
 	if i := f.exact(p.String()); i >= 0 {
 		return reading{act: actChoose, options: []int{i}, rule: "text"}
+	}
+	if r, ok := f.byLetter(p); ok {
+		return r
 	}
 	l := lexicon()
 	core := p
@@ -134,6 +210,12 @@ func (f *folder) read(p part) reading {
 		}
 	}
 	if r, ok := f.prefixed(p, core); ok {
+		return r
+	}
+	if r, ok := f.suffixed(core); ok {
+		return r
+	}
+	if r, ok := f.proposes(p); ok {
 		return r
 	}
 	if r, ok := f.meaning(p); ok {
@@ -159,7 +241,7 @@ func (f *folder) read(p part) reading {
 	}
 	if w := core.words[0].plain; len(core.words) > 1 && (yesBefore[w] || noBefore[w]) {
 		r := f.read(core.with(core.words[1:])) // "yes the van", "no the van"
-		if yesBefore[w] && r.act != actFiller || r.act == actChoose || r.act == actBetween {
+		if yesBefore[w] && r.act != actFiller || r.act == actChoose || r.act == actBetween || r.act == actNone || r.act == actCancel {
 			return r
 		}
 	}
@@ -207,7 +289,7 @@ func (f *folder) read(p part) reading {
 // A yes or no before a choice, without a comma.
 var (
 	yesBefore = wordSet("yes yeah yep yup ja jo oui ouais si हां जी")
-	noBefore  = wordSet("no nope nah nein non")
+	noBefore  = wordSet("nan nee no nope nah nein non")
 )
 
 // phrase knows a part that is a set phrase as a whole.
@@ -264,6 +346,10 @@ func (f *folder) prefixed(p, core part) (reading, bool) {
 				}
 				got, _ := f.match(rest.words)
 				return reading{act: actExplain, options: got, rule: "explain"}, true
+			case actCancel:
+				if got, _ := f.match(rest.words); len(got) > 0 || rest.asks && asksWhole(rest, f.lang) {
+					return reading{}, false
+				}
 			case actNone:
 				if foreign, _ := f.foreign(rest.words); len(foreign) > 1 {
 					return reading{}, false
@@ -438,6 +524,9 @@ func (f *folder) byPlace(p part) (reading, bool) {
 			}
 		}
 	}
+	if !p.marked && slices.ContainsFunc(ws, func(w string) bool { return f.letters[w] }) {
+		return reading{}, false // "plan B" is no second place
+	}
 	s, ok := selectByPlace(ws, n, p.marked)
 	if !ok {
 		return reading{}, false
@@ -483,6 +572,12 @@ func (f *folder) byText(p part) (reading, bool) {
 	}
 	if r, ok := f.listed(p); ok {
 		return r, true
+	}
+	if slices.ContainsFunc(p.words, func(w word) bool { return bothWords[w.plain] || w.plain == "dos" || w.plain == "deux" }) {
+		rest := slices.DeleteFunc(slices.Clone(p.words), func(w word) bool { return bothWords[w.plain] || cardinals[w.plain] == 2 })
+		if got, _ := f.match(rest); len(got) == 2 && len(f.opts) > 2 {
+			return reading{act: actChoose, options: got, rule: "text"}, true // "los dos cálculos"
+		}
 	}
 	got, tie := f.match(p.words)
 	foreign, _ := f.foreign(p.words)
@@ -620,6 +715,9 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 		return nil, false
 	}
 	said := content(forms(ws))
+	if len(f.letters) > 0 && len(ws) <= 8 {
+		said = append(said, lettersOf(forms(ws), f.letters)...)
+	}
 	if len(said) == 0 {
 		said = forms(ws) // an option may consist of small words alone
 	}

@@ -19,6 +19,7 @@ var ordinals = func() map[string]int {
 		6:  "sixth 6th sechste sechsten sixieme sexto sexta छठा छठी",
 		7:  "seventh 7th siebte siebten septieme septimo septima सातवां",
 		8:  "eighth 8th achte achten huitieme octavo octava आठवां",
+		-2: "penultimate vorletzte vorletzter vorletzten vorletztes avantdernier penultimo penultima",
 		-1: "last bottom final letzte letzter letzten letztes dernier derniere ultimo ultima akhiri aakhri aakhiri आखिरी अंतिम आखरी",
 	} {
 		for w := range strings.FieldsSeq(list) {
@@ -61,7 +62,7 @@ var moreNumbers = func() map[string]float64 {
 
 // besideSelector are the words that may stand beside a selector: "option 2",
 // "the second one please", "la segunda opción".
-var besideSelector = wordSet("either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 wala wali wale vala vali नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
+var besideSelector = wordSet("something like either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 wala wali wale vala vali नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
 
 var listWords = wordSet("and nor noch ni & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
 var orWords = wordSet("or oder ou o u 或 或者 还是 या")
@@ -151,6 +152,12 @@ func selectByPlace(ws []string, n int, marked bool) (selection, bool) {
 		case isOrdinal && (w == "second" || w == "last") && i+1 < len(ws) && ws[i+1] == "last":
 			add(n - 2)
 			i++
+		case isOrdinal && i+2 < len(ws) && w == "last" && ws[i+1] == "but" && ws[i+2] == "one":
+			add(n - 2)
+			i += 2
+		case w == "倒" && i+3 < len(ws) && ws[i+1] == "数" && ws[i+2] == "第" && cardinalOf(ws[i+3]) > 0:
+			add(n - cardinalOf(ws[i+3]))
+			i += 3
 		case isOrdinal && i+2 < len(ws) && (w == "second" || w == "next") && ws[i+1] == "to" && ws[i+2] == "last":
 			add(n - 2)
 			i += 2

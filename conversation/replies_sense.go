@@ -12,7 +12,7 @@ var (
 	allZh    = []string{"两 个 都", "两 种 都", "都 要", "都 说", "都 告", "都 想", "都 讲", "都 介", "都 列", "都 给", "都 看", "全 部", "全 都", "所 有", "每 个", "每 种", "分 别"}
 	askWords = wordSet("tell give show list compare explain know see hear interested interesting be would nice great good best helpful useful list numbers number answers answer prices price figures details info information cases case options option versions variants separately respectively times time possible ideally preferably side sag sage sagen zeig zeigen nenn nennen nenne waeren waere gut schoen super interessieren interessiert angaben antworten varianten faelle preise auflisten vergleiche " +
 		"dis dites donne donnez montre montrez seraient serait bien cas interessent compare comparez prix infos " +
-		"dime digame di muestra dame deme compara precios casos datos ambas opciones 说 讲 告 诉 列 介 绍 一 下 想 知 道 两 种 我 给 了 吧 情 况 बताओ बताइए बता दो दीजिए दे जानकारी दोनो चाहिए के लिए बारे में")
+		"dime digame di muestra dame deme compara precios casos datos ambas opciones haha hahaha lol 呗 呀 嘛 讲 能 不 说 告 诉 列 介 绍 一 下 想 知 道 两 种 我 给 了 吧 情 况 बताओ बताइए बता दो दीजिए दे जानकारी दोनो चाहिए के लिए बारे में")
 	bothWords = wordSet("both beide ambos ambas दोनों")
 	fewOf     = wordSet("two three four deux trois zwei drei vier dos tres 两 三 四 तीन")
 )
@@ -26,8 +26,13 @@ func (f *folder) allInside(p part) (reading, bool) {
 	}
 	ws := forms(p.words)
 	for i, w := range ws {
-		if failsNot[w] || negations[w] || w == "dont" || i > 0 && w == "all" && (ws[i-1] == "at" || ws[i-1] == "after") {
-			return reading{}, false // "I didn't show up at all"
+		switch {
+		case w == "不" && i > 0 && i+1 < len(ws) && ws[i-1] == ws[i+1]: // "能不能"
+		case failsNot[w] || negations[w] || w == "dont",
+			w == "all" && i > 0 && (ws[i-1] == "at" || ws[i-1] == "after"), // "I didn't show up at all"
+			w == "all" && i+2 < len(ws) && ws[i+1] == "the" && hours[ws[i+2]]+map[string]float64{"time": 1, "way": 1}[ws[i+2]] > 0,
+			w == "all" && i+1 < len(ws) && (ws[i+1] == "day" || ws[i+1] == "night" || ws[i+1] == "along" || ws[i+1] == "over"):
+			return reading{}, false
 		}
 	}
 	if len(ws) == 2 && (n == 2 && bothWords[ws[0]] || ws[0] == "all" || ws[0] == "alle") { // "both days"
@@ -46,9 +51,6 @@ func (f *folder) allInside(p part) (reading, bool) {
 	}
 	for _, w := range p.words {
 		if allWords[w.plain] || askWords[w.plain] || fewOf[w.plain] || stopWords()[w.plain] || lexicon().fillers[w.plain] {
-			if negations[w.plain] {
-				return reading{}, false
-			}
 			continue
 		}
 		if foreign, known := f.foreign([]word{w}); len(foreign) > 0 || known == 0 {
@@ -75,6 +77,17 @@ var allButs = func() [][]string {
 func (f *folder) allBut(p part) (reading, bool) {
 	if len(f.opts) < 2 {
 		return reading{}, false
+	}
+	ws := forms(p.words)
+	for i, w := range ws { // Hindi puts it behind
+		if i > 0 && (w == plain("छोड़कर") || w == plain("अलावा") || w == plain("सिवा") || w == "chhodkar" || w == "alawa") && slices.ContainsFunc(ws[i+1:], func(w string) bool {
+			return allWords[w] || w == "बाकी" || w == "baaki" || w == "dono" || w == "sab"
+		}) {
+			if r, ok := f.byText(p.with(p.words[:i])); ok && r.act == actChoose && len(r.options) < len(f.opts) {
+				left := slices.DeleteFunc(upTo(len(f.opts)), func(i int) bool { return slices.Contains(r.options, i) })
+				return reading{act: actChoose, options: left, rule: "all but"}, true
+			}
+		}
 	}
 	for _, core := range []part{p, stripAll(p, lexicon().frames)} {
 		ws := forms(core.words)
@@ -112,7 +125,7 @@ func (f *folder) without(p part) (reading, bool) {
 		return reading{}, false
 	}
 	for i, w := range p.words {
-		lacks := withouts[w.plain] || i == 0 && (w.plain == "no" || w.plain == "kein" || w.plain == "keine" || w.plain == "pas")
+		lacks := withouts[w.plain] || i == 0 && w.start == 0 && (w.plain == "no" || w.plain == "kein" || w.plain == "keine" || w.plain == "pas")
 		rest := p.words[i+1:]
 		if lacks && i > 0 && len(rest) == 0 && f.lang == "hi" {
 			rest = p.words[:i]
@@ -188,7 +201,7 @@ func (f *folder) nowSaid() int {
 }
 
 // meaningWords are those of a question for the meaning of something.
-var meaningWords = wordSet("mean means meaning meant include includes included contain contains cover covers exactly called counts count considered difference differences stand stands define definition describe heisst bedeutet bedeuten bedeutung genau zaehlt gilt enthaelt beinhaltet unterschied umfasst " +
+var meaningWords = wordSet("unter mean means meaning meant versteht verstehen even like include includes included contain contains cover covers exactly called counts count considered difference differences stand stands define definition describe heisst bedeutet bedeuten bedeutung genau zaehlt gilt enthaelt beinhaltet unterschied umfasst " +
 	"veut dire signifie signification difference exactement comprend inclut compte " +
 	"significa significado quiere decir diferencia exactamente incluye cuenta " +
 	"意 思 区 别 叫 包 括 包 含 算 指 मतलब अर्थ अंतर फर्क होता होती शामिल")
@@ -228,10 +241,13 @@ func (f *folder) asksForMeaning(p part) (reading, bool) {
 }
 
 // matters are the words of a question whether, or why, it matters.
-var matters = wordSet("matter matters important relevant ask asking know need relevance difference affect affects wichtig rolle fragen fragst wissen unterschied wichtig change changer important importe importa importante cambia pregunta preguntas 重 要 关 系 问 जरूरी फर्क पूछ")
+var matters = wordSet("matter matters important relevant ask asking know need relevance difference affect affects wichtig rolle fragen fragst wissen unterschied wichtig change changer important importe importa importante cambia pregunta preguntas 重 要 关 系 问 जरूरी फर्क पूछ farak fark padta")
 
 // ofThese point to the options.
-var ofThese = []string{"which of those", "which of these", "which of them", "which of the two", "which of the three", "which one is it", "which one is that", "which one would", "which one do i", "which one should i", "which one am i", "which one does", "which is it for", "which one applies", "which applies", "welches davon", "welche davon", "was davon", "lequel des deux", "laquelle des deux", "cual de los dos", "cual de las dos", "属 于 哪", "算 哪", "是 哪 个", "是 哪 种"}
+var ofThese = []string{"which of those", "which of these", "which of them", "which of the two", "which of the three", "which one is it", "which one is that", "which one would", "which one do i", "which one should i", "which one am i", "which one does", "which is it for", "which one applies", "which applies", "welches davon", "welche davon", "was davon", "lequel des deux", "laquelle des deux", "cual de los dos", "cual de las dos", "which one still", "which one has", "which ones have", "which one comes", "which one includes", "which one costs", "哪 个 是", "哪 个 有", "哪 个 更", "哪 种 更", "属 于 哪", "算 哪", "是 哪 个", "是 哪 种"}
+
+// measures are how one finds out what to reply.
+var measures = wordSet("weigh measure count check tell know find see figure recognize recognise identify")
 
 // asksForPlace knows a question for what to reply: "Spain belongs to which of
 // those?", "why does the building matter?"
@@ -249,12 +265,22 @@ func (f *folder) asksForPlace(p part) bool {
 	text := " " + strings.Join(ws, " ") + " "
 	foreign, _ := f.foreign(p.words)
 	foreign = slices.DeleteFunc(foreign, func(w string) bool { return matters[w] })
-	if len(foreign) <= 2 {
+	most := 2
+	if len(foreign) > 0 && isHan([]rune(foreign[0])[0]) {
+		most = 5
+	}
+	if len(foreign) <= most {
 		for _, o := range ofThese {
 			if strings.Contains(text, " "+o+" ") {
 				return true
 			}
 		}
+	}
+	if strings.ContainsFunc(p.String(), isHan) && len(foreign) == 0 && slices.ContainsFunc(ws, func(w string) bool { return w == "系" || w == "要" }) && (strings.Contains(text, " 关 系 ") || strings.Contains(text, " 重 要 ")) {
+		return true
+	}
+	if ws[0] == "how" && len(ws) <= 6 && len(foreign) <= 1 && slices.ContainsFunc(ws, func(w string) bool { return measures[w] }) {
+		return true // "how would I weigh it"
 	}
 	switch ws[0] {
 	case "why", "warum", "wieso", "weshalb", "pourquoi", "does", "is", "ist", "spielt", "macht", "c", "est", "ca", "importa", "es", "为", "क्यों":
@@ -284,4 +310,65 @@ func (f *folder) asksWhichOption(p part) bool {
 		ws = ws[1:]
 	}
 	return len(a) == 1 && len(b) == 1 && !tieA && !tieB && a[0] != b[0] && len(ws) > 3 && asksVerb[ws[0]] && !confirms(ws)
+}
+
+// suffixed knows a part that ends in not knowing: "it's on my husband's phone, so
+// no idea", "the label came off so I don't know what it is".
+func (f *folder) suffixed(p part) (reading, bool) {
+	ws := forms(p.words)
+	for i := 1; i < len(ws); i++ {
+		if a, ok := lexicon().whole[strings.Join(ws[i:], " ")]; ok && a == actDontKnow && len(ws)-i >= 2 {
+			return reading{act: actDontKnow, extra: stripAll(p.with(p.words[:i]), lexicon().frames), rule: "phrase"}, true
+		}
+		if len(ws)-i >= 4 && (ws[i] == "dont" || ws[i] == "no") && (ws[i+1] == "know" || ws[i+1] == "idea") && asksFirst[ws[i+2]] && (ws[i-1] == "i" || ws[i] == "no") {
+			return reading{act: actDontKnow, rule: "phrase"}, true
+		}
+	}
+	return reading{}, false
+}
+
+// sayWords are the verbs with which a choice is put as a question: "am I allowed
+// to say the front?", "could it be Off?"
+var sayWords = wordSet("say saying said pick choose select take answer put write tick click count counts counted allowed ok okay fine possible could would should might may be enough right correct correctly just simply only haha lol " +
+	"sagen nehmen waehlen angeben schreiben ankreuzen einfach auch zaehlt gilt richtig gehen " +
+	"dire choisir prendre mettre cocher compte juste simplement ca va " +
+	"decir elegir poner marcar escoger vale cuenta simplemente solo " +
+	"选 填 说 算 行 能 可 以 对 是 不 吗 吧 बोल बोलूं बोलूँ कह कहूं चुन चुनूं लिख सकता सकती सकते हूं हूँ bol bolun bolu boloon kah chun chunu likh sakta sakti hoon kya main क्या मैं")
+
+// proposes knows a question that offers an option as the answer.
+func (f *folder) proposes(p part) (reading, bool) {
+	if len(f.opts) < 2 || !p.asks && !asksWhole(p, f.lang) || len(p.words) > 12 {
+		return reading{}, false
+	}
+	ws := forms(p.words)
+	for len(ws) > 0 && leadIn[ws[0]] {
+		ws = ws[1:]
+	}
+	if len(ws) < 2 || (asksFirst[ws[0]] || ws[0] == "when" || ws[0] == "where") && !asksHi[ws[0]] {
+		return reading{}, false
+	}
+	says := slices.ContainsFunc(p.words, func(w word) bool { return sayWords[w.plain] })
+	if !says {
+		return reading{}, false
+	}
+	rest := slices.DeleteFunc(slices.Clone(p.words), func(w word) bool {
+		return (sayWords[w.plain] || stopWords()[w.plain] || asksHi[w.plain] || lexicon().fillers[w.plain]) && !slices.ContainsFunc(f.opts, func(o optionWords) bool { return slices.Contains(o.content, w.plain) })
+	})
+	if len(rest) == 0 {
+		return reading{}, false
+	}
+	if foreign, _ := f.foreign(rest); len(foreign) > 0 {
+		return reading{}, false
+	}
+	core := p.with(rest)
+	if r, ok := f.listed(core); ok {
+		return reading{act: actChoose, options: r.options, rule: "proposal"}, true
+	}
+	if got, tie := f.match(rest); len(got) == 1 && !tie {
+		return reading{act: actChoose, options: got, rule: "proposal"}, true
+	}
+	if r, ok := f.byRange(core); ok && slices.ContainsFunc(rest, func(w word) bool { return isNumber(w.plain) }) {
+		return reading{act: actChoose, options: r.options, extra: core, rule: "range"}, true
+	}
+	return reading{}, false
 }

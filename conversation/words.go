@@ -154,6 +154,7 @@ func likeness(a, b string) float64 {
 		return 0
 	}
 	la, lb := utf8.RuneCountInString(a), utf8.RuneCountInString(b)
+	said := la
 	missing := la == 4 && lb == 5 && a[0] == b[0] // of the one said
 	if la > lb {
 		a, b, la, lb = b, a, lb, la
@@ -161,7 +162,7 @@ func likeness(a, b string) float64 {
 	if la < 3 {
 		return 0
 	}
-	if la >= 4 && lb >= la+3 && strings.HasSuffix(b, a) { // "Kurs" of "Sprachkurs"
+	if la >= 4 && la == said && lb >= la+3 && strings.HasSuffix(b, a) { // "Kurs" of "Sprachkurs"
 		return 0.65
 	}
 	if strings.HasPrefix(b, a) {
@@ -251,7 +252,12 @@ func unitOf(w string) string {
 	if cardinals[w] > 0 {
 		return ""
 	}
-	return strings.TrimLeft(strings.TrimPrefix(w, "v"), "0123456789.,:")
+	switch u := strings.TrimLeft(strings.TrimPrefix(w, "v"), "0123456789.,:"); u {
+	case "th", "st", "nd", "rd", "er", "eme", "e", "o", "a":
+		return "" // "the 15th"
+	default:
+		return u
+	}
 }
 
 // isNumeral says whether a word is a number in digits, or a version ("v2").
@@ -279,6 +285,7 @@ var alike = []string{
 	"month months monthly monat monate monatlich monats mois mensuel mensuelle mensuels mes meses mensual mensuales 月 महीना महीने मासिक माह",
 	"quarter quarters quarterly quartal quartale vierteljaehrlich trimestre trimestriel trimestrielle trimestral 季 तिमाही",
 	"year years yearly annual annually jahr jahre jaehrlich jahres annee annees annuel annuelle annuels ano anos anual anuales 年 साल वार्षिक सालाना वर्ष",
+	"evening night abend abends soir soiree noche tarde 晚 शाम रात",
 	"hour hours hourly stunde stunden stuendlich heure heures horaire hora horas 时 घंटा घंटे",
 	"online internet web website onlineshop linea ligne 网 ऑनलाइन वेबसाइट",
 	"shop store instore branch laden geschaeft filiale magasin boutique tienda 店 दुकान",
