@@ -19,11 +19,22 @@ type Query struct {
 	// Texts are wordings of one information need, the best one first; a
 	// retriever ranks for each and fuses the rankings. At least one.
 	Texts []string
+	// Context is what the need arose from, such as the last turns of a dialogue
+	// with the question; may be empty. It is ranked for as well, with the weight
+	// ContextWeight, so that of passages that fit Texts about as well those come
+	// first that fit the context. Identifiers in it are not asked for, and
+	// Hit.Cosine and Hit.BM25 are not about it. A retriever may pass over it.
+	Context string
 	// Limit is the number of passages wanted; 0 means DefaultLimit.
 	Limit int
 	// Filter keeps passages whose metadata has all these values.
 	Filter map[string]string
 }
+
+// ContextWeight is the weight of the rankings for Query.Context; those for the
+// first of Query.Texts have 1. It is too small to bring what fits the context
+// alone before what fits the question.
+const ContextWeight = 0.5
 
 // DefaultLimit is the number of passages retrieved when a query names none.
 const DefaultLimit = 6

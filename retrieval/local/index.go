@@ -152,16 +152,16 @@ func (x *Index) Explain(ctx context.Context, q retrieval.Query) ([]retrieval.Hit
 	if limit <= 0 {
 		limit = retrieval.DefaultLimit
 	}
-	texts := prepare.Texts(q.Texts)
+	question := newQuestion(q)
 	var dim, live int
 	if err := x.read(ctx, func(m *memory) { dim, live = m.vectors.dim, m.live }); err != nil {
 		return nil, err
 	}
-	if len(texts) == 0 || live == 0 {
+	if len(question.texts) == 0 || live == 0 {
 		return nil, nil
 	}
-	vectors := make([][]float32, len(texts))
-	for i, text := range texts {
+	question.vectors = make([][]float32, len(question.texts))
+	for i, text := range question.texts {
 		v, err := x.options.Embedder.EmbedQuery(ctx, text)
 		if err == nil {
 			v, err = prepare.Unit(v)
@@ -172,12 +172,12 @@ func (x *Index) Explain(ctx context.Context, q retrieval.Query) ([]retrieval.Hit
 		if err != nil {
 			return nil, fmt.Errorf("embedding the query: %w", err)
 		}
-		vectors[i] = v
+		question.vectors[i] = v
 	}
 	var hits []retrieval.Hit
 	err := x.read(ctx, func(m *memory) {
 		if m.vectors.dim == dim {
-			hits = m.search(texts, vectors, q.Filter, limit, x.options.PerDocument)
+			hits = m.search(question, limit, x.options.PerDocument)
 		}
 	})
 	return hits, err

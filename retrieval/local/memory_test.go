@@ -223,8 +223,8 @@ func TestMemoryAgainstFresh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := m.search(texts, [][]float32{v}, nil, 10, 0)
-		want := fresh.search(texts, [][]float32{v}, nil, 10, 0)
+		got := m.search(question{texts: texts, vectors: [][]float32{v}}, 10, 0)
+		want := fresh.search(question{texts: texts, vectors: [][]float32{v}}, 10, 0)
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d, %q\n got %+v\nwant %+v", seed, texts, got, want)
 		}
@@ -256,7 +256,7 @@ func TestSpans(t *testing.T) {
 		{"what is ERR-515", "3", false},
 	} {
 		var got []string
-		for _, h := range m.search([]string{test.query}, [][]float32{{1}}, nil, 10, 0) {
+		for _, h := range m.search(question{texts: []string{test.query}, vectors: [][]float32{{1}}}, 10, 0) {
 			got = append(got, h.ID)
 		}
 		if line := strings.Join(got, " "); line != test.want {
@@ -283,7 +283,7 @@ func TestPerDocument(t *testing.T) {
 		}
 		m.replace(name, "1", entries)
 	}
-	hits := m.search([]string{"leave"}, [][]float32{{1}}, nil, 10, 2)
+	hits := m.search(question{texts: []string{"leave"}, vectors: [][]float32{{1}}}, 10, 2)
 	count := make(map[string]int)
 	for _, h := range hits {
 		count[h.Document]++

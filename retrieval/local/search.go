@@ -14,34 +14,64 @@ import (
 // depth is the least number of places of each ranking that are fused.
 const depth = 100
 
+// question is a query made ready: its texts, the best first, and perhaps the
+// context after them, with the vector of each.
+type question struct {
+	texts   []string
+	vectors [][]float32
+	context bool // the last text is the context
+	filter  map[string]string
+}
+
+// asking gives the texts without the context.
+func (q question) asking() []string {
+	if q.context {
+		return q.texts[:len(q.texts)-1]
+	}
+	return q.texts
+}
+
+// newQuestion takes the texts of a query. It has none if none of them says
+// anything.
+func newQuestion(q retrieval.Query) question {
+	texts := prepare.Texts(q.Texts)
+	all := prepare.Texts(append(slices.Clone(texts), q.Context))
+	if len(texts) == 0 {
+		return question{}
+	}
+	return question{texts: all, context: len(all) > len(texts), filter: q.Filter}
+}
+
 // ranked is how the passages stand to one text of a query, by slot.
 type ranked struct {
 	cosines, bm25 []float32
 }
 
-// search finds hits, best first. vectors belong to texts.
+// search finds hits, best first.
 //
 // For each text the passages are ranked by cosine and by BM25; all rankings are
-// fused, those of the i-th text with weight 1/i. Passages that hold an
-// identifier of the query come first, and those that hold only neighbours of it
-// are left out. Of passages with the same text one is given.
-func (m *memory) search(texts []string, vectors [][]float32, filter map[string]string, limit, perDocument int) []retrieval.Hit {
+// fused, those of the i-th text with weight 1/i, those of the context with its
+// own. Passages that hold an identifier of the texts come first, and those that
+// hold only neighbours of it are left out. Of passages with the same text one is
+// given.
+func (m *memory) search(q question, limit, perDocument int) []retrieval.Hit {
 	limit = min(limit, m.live)
 	if limit <= 0 {
 		return nil
 	}
 	present := func(slot int32) bool {
-		return m.entries[slot] != nil && matches(m.entries[slot].passage.Metadata, filter)
+		return m.entries[slot] != nil && matches(m.entries[slot].passage.Metadata, q.filter)
 	}
-	asked := m.ask(m.wanted(texts))
+	asked := m.ask(m.wanted(q.asking()))
 	leftOut := asked.left(present)
 	allowed := func(slot int32) bool { return !leftOut(slot) && present(slot) }
-	rankings := make([]ranked, len(texts))
-	for i, text := range texts {
-		rankings[i] = ranked{m.vectors.cosines(vectors[i]), m.lexical.score(prepare.Terms(text), make([]float32, len(m.entries)))}
+	rankings := make([]ranked, len(q.texts))
+	for i, text := range q.texts {
+		rankings[i] = ranked{m.vectors.cosines(q.vectors[i]), m.lexical.score(prepare.Terms(text), make([]float32, len(m.entries)))}
 	}
+	asking := rankings[:len(q.asking())]
 	for n := max(depth, 4*limit); ; n *= 4 {
-		hits := m.collect(m.rank(rankings, asked, allowed, n), asked, rankings, limit, perDocument)
+		hits := m.collect(m.rank(rankings, asking, asked, allowed, n), asked, asking, limit, perDocument)
 		if len(hits) == limit || n >= m.live {
 			return hits
 		}
@@ -129,15 +159,19 @@ type candidate struct {
 	score float64
 }
 
-// rank fuses the first n places of each ranking and puts passages that hold an
+// rank fuses the first n places of each ranking (after those of asking come
+// those of the context) and puts passages that hold an
 // identifier asked for first: they score 1 more for each kind of which they hold
 // one, and the best for each identifier another 1, so that no identifier is
 // crowded out by the passages of another.
-func (m *memory) rank(rankings []ranked, asked *asked, allowed func(int32) bool, n int) []candidate {
+func (m *memory) rank(rankings, asking []ranked, asked *asked, allowed func(int32) bool, n int) []candidate {
 	var lists []retrieval.Ranking[int32]
 	before := func(a, b int32) bool { return m.entries[a].passage.ID < m.entries[b].passage.ID }
 	for i, r := range rankings {
 		weight := 1 / float64(i+1)
+		if i >= len(asking) {
+			weight = retrieval.ContextWeight
+		}
 		shares := func(slot int32) bool { return r.bm25[slot] > 0 && allowed(slot) }
 		lists = append(lists,
 			retrieval.Ranking[int32]{Items: top(r.cosines, n, allowed, before), Weight: weight},
@@ -148,7 +182,7 @@ func (m *memory) rank(rankings []ranked, asked *asked, allowed func(int32) bool,
 		scores[f.Item] = f.Score
 	}
 	better := func(a, b int32) int {
-		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(best(rankings, b).Cosine, best(rankings, a).Cosine),
+		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(best(asking, b).Cosine, best(asking, a).Cosine),
 			strings.Compare(m.entries[a].passage.ID, m.entries[b].passage.ID))
 	}
 	if asked != nil {
@@ -179,7 +213,7 @@ func (m *memory) rank(rankings []ranked, asked *asked, allowed func(int32) bool,
 	return out
 }
 
-// best gives a passage's best scores over the texts.
+// best gives a passage's best scores over rankings.
 func best(rankings []ranked, slot int32) retrieval.Hit {
 	h := retrieval.Hit{Cosine: -1}
 	for _, r := range rankings {

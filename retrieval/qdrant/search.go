@@ -90,6 +90,7 @@ func (s *Store) search(ctx context.Context, q Search) ([]retrieval.Hit, []string
 		return nil, nil, fmt.Errorf("searching Qdrant: there is no mode %d", q.Mode)
 	}
 	r := &run{Store: s, Search: q, texts: prepare.Texts(q.Texts)}
+	r.ranked = prepare.Texts(append(slices.Clone(r.texts), q.Context))
 	if r.Limit <= 0 {
 		r.Limit = retrieval.DefaultLimit
 	}
@@ -101,7 +102,7 @@ func (s *Store) search(ctx context.Context, q Search) ([]retrieval.Hit, []string
 	if ok, err := s.attach(ctx); err != nil || !ok || len(r.texts) == 0 || !possible {
 		return nil, nil, err
 	}
-	for _, text := range r.texts {
+	for _, text := range r.ranked {
 		v, err := s.options.Embedder.EmbedQuery(ctx, text)
 		if err == nil {
 			v, err = s.vector(v)
@@ -134,7 +135,8 @@ type run struct {
 	*Store
 	Search
 	texts   []string
-	vectors [][]float32
+	ranked  []string    // the texts, and perhaps the context after them
+	vectors [][]float32 // of ranked
 	must    []*api.Condition
 }
 
@@ -204,7 +206,7 @@ func (r *run) find(ctx context.Context, filter *api.Filter, asked *asked, n int)
 		q.ScoreThreshold = r.threshold()
 		return q
 	}
-	for i, text := range r.texts {
+	for i, text := range r.ranked {
 		indices, values := queryWords(text)
 		switch {
 		case r.Mode == Dense || r.Mode == Hybrid && len(indices) == 0:
@@ -256,6 +258,9 @@ func (r *run) find(ctx context.Context, filter *api.Filter, asked *asked, n int)
 	best := 0.0
 	for i, points := range results[:ranked] {
 		weight := 1 / float64(i+1)
+		if i >= len(r.texts) {
+			weight = retrieval.ContextWeight
+		}
 		all = all && len(points) < n
 		scores, lists := fusedScores(points, queries[i])
 		best += weight * float64(lists) / (retrieval.FusionK + 1)
@@ -430,7 +435,7 @@ func (r *run) read(ctx context.Context, candidates []*candidate, pinned pins, st
 		c.passage = passageOf(p.Payload)
 		v := denseOf(p)
 		d := r.options.Layout.Distance
-		for i, text := range r.vectors {
+		for i, text := range r.vectors[:len(r.texts)] {
 			if len(v) != len(text) {
 				return nil, false, fmt.Errorf("reading passage %q from Qdrant at %s: it has a vector of %d numbers, not of %d", c.passage.ID, r.options.Addr, len(v), len(text))
 			}

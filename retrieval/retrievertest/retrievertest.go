@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T, e retrieval.Embedder) Store) {
 	}{
 		{"Empty", (*suite).empty},
 		{"Rankings", (*suite).rankings},
+		{"Context", (*suite).context},
 		{"Fields", (*suite).fields},
 		{"Limits", (*suite).limits},
 		{"OddQueries", (*suite).oddQueries},
@@ -151,6 +152,46 @@ func (s *suite) rankings(t *testing.T) {
 		if !strings.HasPrefix(got+" ", test.want+" ") {
 			t.Errorf("%q\n finds %s\n  want %s first", test.texts, got, test.want)
 		}
+	}
+}
+
+// context wants what fits the context to rise, and not before what fits the
+// question; identifiers in the context are not asked for, and without a question
+// nothing is found.
+func (s *suite) context(t *testing.T) {
+	s.put(t, handbook()...)
+	for _, test := range []struct {
+		text, context string
+		first         string // of the result
+		rises         string // stands higher than without the context, if not ""
+	}{
+		{"do contractors have annual leave", "the door is open, do contractors have annual leave", "leave.md/2", "pump.md/3"},
+		{"do contractors have annual leave", "ERR-5172, do contractors have annual leave", "leave.md/2", "pump.md/2"},
+		{"contractors", "\x00 \n", "leave.md/2", ""},
+		{"contractors", "contractors", "leave.md/2", ""},
+	} {
+		without := s.find(t, retrieval.Query{Texts: []string{test.text}, Limit: 20})
+		got := s.find(t, retrieval.Query{Texts: []string{test.text}, Context: test.context, Limit: 20})
+		if !strings.HasPrefix(ids(got)+" ", test.first+" ") {
+			t.Errorf("%q after %q\n finds %s\n  want %s first", test.text, test.context, ids(got), test.first)
+		}
+		place := func(passages []retrieval.Passage) int {
+			return slices.IndexFunc(passages, func(p retrieval.Passage) bool { return p.ID == test.rises })
+		}
+		if test.rises != "" && place(got) >= place(without) {
+			t.Errorf("%q after %q\n finds %s\nbefore %s\n  want %s to rise", test.text, test.context, ids(got), ids(without), test.rises)
+		}
+		if len(got) != 9 {
+			t.Errorf("%q after %q finds %d passages, want all", test.text, test.context, len(got))
+		}
+		for _, p := range got {
+			if p.Score >= 1+1e-9 {
+				t.Errorf("%q after %q: %s scores %v, as if it held an identifier asked for", test.text, test.context, p.ID, p.Score)
+			}
+		}
+	}
+	if got := s.find(t, retrieval.Query{Context: "contractors"}); len(got) != 0 {
+		t.Errorf("a context without a text finds %s", ids(got))
 	}
 }
 
