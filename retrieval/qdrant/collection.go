@@ -3,7 +3,6 @@ package qdrant
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	api "github.com/qdrant/go-client/qdrant"
@@ -14,14 +13,6 @@ import (
 // Format is the version of how passages are stored and cut into words. A
 // collection of another is built anew.
 const format = 1
-
-// The oldest server with all that is used: metadata of collections and the
-// constant of reciprocal rank fusion.
-const oldestMajor, oldestMinor = 1, 16
-
-// clientMinor is the minor version of the client library; a server differs from
-// it by one at most where both are supported.
-const clientMinor = 17
 
 // Keys of the collection's metadata.
 const (
@@ -269,16 +260,4 @@ func (s *Store) count(ctx context.Context, filter *api.Filter) (uint64, error) {
 		return 0, nil
 	}
 	return reply.GetResult().GetCount(), err
-}
-
-// tooOld reports whether a server's version, such as "1.15.2", is below the
-// oldest that will do. One that cannot be read is not.
-func parseVersion(version string) (major, minor int, ok bool) {
-	parts := slices.Collect(splitVersion(version))
-	if len(parts) < 2 {
-		return 0, 0, false
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return major, minor, err1 == nil && err2 == nil
 }

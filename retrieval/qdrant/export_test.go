@@ -23,3 +23,9 @@ func Drop(ctx context.Context, o Options) error {
 	_, err = call(ctx, s, "deleting", s.client.Collections().Delete, &api.DeleteCollection{CollectionName: o.Collection})
 	return err
 }
+
+// AverageLength is what the weights of words reckon with.
+const AverageLength = averageLength
+
+// Grace is how long old passages are kept.
+const Grace = grace

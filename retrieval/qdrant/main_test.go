@@ -3,6 +3,7 @@ package qdrant_test
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"os"
 	"testing"
 
@@ -93,3 +94,5 @@ func TestConformance(t *testing.T) {
 		return open(t, qdrant.Options{Embedder: e})
 	})
 }
+
+func trusting(p *qdranttest.Proxy) *tls.Config { return &tls.Config{RootCAs: p.Roots} }

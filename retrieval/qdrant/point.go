@@ -164,8 +164,8 @@ func passageOf(payload map[string]*api.Value) retrieval.Passage {
 
 // averageLength stands in for the average length of passages, in words that
 // count, which BM25 weighs lengths by. It must be known before the first passage
-// is stored; that of passages as Chunk cuts them is near it.
-const averageLength = 60
+// is stored; it is the average over the sample knowledge base as Chunk cuts it.
+const averageLength = 64
 
 // weights gives a passage's part of BM25: for each word how much it weighs in
 // this passage. The other part, the inverse document frequency, the server

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -67,8 +66,8 @@ func (s *Store) start(ctx context.Context) error {
 	if s.version, err = s.server.ready(ctx); err != nil {
 		return err
 	}
-	if major, minor, ok := parseVersion(s.version); ok && (major < oldestMajor || major == oldestMajor && minor < oldestMinor) {
-		return fmt.Errorf("%w: the one at %s has version %s, %d.%d or later is needed", ErrVersion, s.options.Addr, s.version, oldestMajor, oldestMinor)
+	if err := s.checkVersion(); err != nil {
+		return err
 	}
 	_, err = s.attach(ctx)
 	return err
@@ -116,21 +115,6 @@ func (s *Store) Close() error {
 		return fmt.Errorf("closing the connection to Qdrant at %s: %w", s.options.Addr, err)
 	}
 	return nil
-}
-
-// ServerVersion is the server's version as it was when the store was opened.
-// warning is a sentence for the user if it is further from the client library's
-// than the two are tested together, and "" otherwise.
-func (s *Store) ServerVersion() (version, warning string) {
-	major, minor, ok := parseVersion(s.version)
-	switch {
-	case !ok:
-		warning = fmt.Sprintf("The Qdrant server at %s gives its version as %q, which cannot be compared.", s.options.Addr, s.version)
-	case major != oldestMajor || minor > clientMinor+1 || minor < clientMinor-1:
-		warning = fmt.Sprintf("The Qdrant server at %s has version %s; this program's client is made for %d.%d and one minor version more or less.",
-			s.options.Addr, s.version, oldestMajor, clientMinor)
-	}
-	return s.version, warning
 }
 
 // Len is the number of the tenant's passages, those of documents that are just
@@ -221,12 +205,6 @@ func (s *Store) get(ctx context.Context, doing string, ids []string, vectors boo
 		points[p.GetId().GetUuid()] = p
 	}
 	return points, nil
-}
-
-func splitVersion(version string) iter.Seq[string] {
-	version = strings.TrimLeft(version, "v")
-	version, _, _ = strings.Cut(version, "-")
-	return strings.SplitSeq(version, ".")
 }
 
 // locks lets one writer at a time change a document.
