@@ -42,6 +42,7 @@ func Scripted(c Config, s Script) *File {
 	for _, next := range s {
 		words = append(words, slices.Sorted(maps.Keys(next))...)
 	}
+	words = append(words, c.Words...)
 	slices.Sort(words)
 	v := newVocabulary(words)
 	n := len(v.tokens)

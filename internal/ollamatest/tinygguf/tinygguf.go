@@ -127,9 +127,10 @@ type Config struct {
 	Arch                            string // "llama" or "granite"
 	Dim, Layers, Heads, KVHeads, FF int
 	Context                         int
-	Pooling                         int     // for embeddings: 0 none, 1 mean of all tokens
-	Seed                            uint64  // of random weights
-	Std                             float64 // of random weights
+	Pooling                         int      // for embeddings: 0 none, 1 mean of all tokens
+	Seed                            uint64   // of random weights
+	Std                             float64  // of random weights
+	Words                           []string // further tokens, so that long prompts have fewer
 }
 
 func (c Config) filled() Config {
