@@ -66,6 +66,10 @@ type Pending struct {
 	Since    int      `json:"since"`             // number of the turn that brought the original question
 	Chosen   []string `json:"chosen,omitempty"`  // once settled: the texts of the options that the user chose
 
+	Settled ReplyKind `json:"settled,omitempty"` // once settled: how
+	Detail  string    `json:"detail,omitempty"`  // once settled: what the user said in own words
+	Assumed string    `json:"assumed,omitempty"` // once settled without an answer: the option that was taken for granted
+
 	At time.Time `json:"at,omitzero"` // when it was shown, UTC
 }
 

@@ -42,6 +42,10 @@ type Folded struct {
 	// Excluded are the options that the user ruled out.
 	Excluded []Option `json:"excluded,omitempty"`
 
+	// Detail is what was said in the user's own words, besides a choice or
+	// instead of one, as it stands in Question.
+	Detail string `json:"detail,omitempty"`
+
 	// Assume tells to answer now and to state the assumption made.
 	Assume bool `json:"assume,omitempty"`
 
@@ -501,12 +505,15 @@ func union(a, b []int) []int {
 
 // assume answers without what was asked for, and keeps what was said instead.
 func (f *folder) assume(kind ReplyKind, extra []string) Folded {
-	r := Folded{Kind: kind, Question: f.p.Question, Assume: true, Rule: "phrase"}
+	r := Folded{Kind: kind, Question: f.p.Question, Detail: inWords(extra), Assume: true, Rule: "phrase"}
 	if len(extra) > 0 {
 		r.Question = compose(f.p, f.lang, nil, extra)
 	}
 	return r
 }
+
+// inWords is a detail as it is kept.
+func inWords(extra []string) string { return cut(strings.Join(extra, "; "), detailRunes) }
 
 func kindOf(chosen, options int) ReplyKind {
 	switch {
@@ -547,7 +554,7 @@ func (f *folder) chosen(kind ReplyKind, is []int, extra []string, rule string) F
 	for i, o := range is {
 		texts[i] = bare(f.p.Options[o].Text)
 	}
-	return Folded{Kind: kind, Question: compose(f.p, f.lang, texts, extra), Chosen: f.pick(is), Rule: rule}
+	return Folded{Kind: kind, Question: compose(f.p, f.lang, texts, extra), Detail: inWords(extra), Chosen: f.pick(is), Rule: rule}
 }
 
 // none answers "none of these", with what was said instead if anything was. If
@@ -568,10 +575,10 @@ func (f *folder) none(out []int, extra []string, seen map[act]bool) Folded {
 			}
 		}
 	}
-	r := Folded{Kind: ReplyNone, Excluded: f.pick(out), Rule: "none"}
+	r := Folded{Kind: ReplyNone, Detail: inWords(extra), Excluded: f.pick(out), Rule: "none"}
 	switch {
 	case n == 0 && len(extra) > 0:
-		return Folded{Kind: ReplyDetail, Question: compose(f.p, f.lang, nil, extra), Rule: "detail"}
+		return Folded{Kind: ReplyDetail, Question: compose(f.p, f.lang, nil, extra), Detail: inWords(extra), Rule: "detail"}
 	case n == 0:
 		return f.detailInContext("none")
 	case len(extra) > 0:
@@ -648,14 +655,14 @@ func (f *folder) detail(ctx context.Context, extra []string) Folded {
 			}
 		}
 	}
-	return Folded{Kind: ReplyDetail, Question: compose(f.p, f.lang, nil, extra), Rule: "detail"}
+	return Folded{Kind: ReplyDetail, Question: compose(f.p, f.lang, nil, extra), Detail: inWords(extra), Rule: "detail"}
 }
 
 // detailInContext folds in a reply that means nothing without the
 // clarification that it answers: "yes", "the second" to a question without
 // options.
 func (f *folder) detailInContext(rule string) Folded {
-	return Folded{Kind: ReplyDetail, Question: aside(f.p.Question, f.p.Text+" "+bare(cut(f.reply, detailRunes))), Rule: rule}
+	return Folded{Kind: ReplyDetail, Question: aside(f.p.Question, f.p.Text+" "+bare(cut(f.reply, detailRunes))), Detail: bare(cut(f.reply, detailRunes)), Rule: rule}
 }
 
 func (f *folder) unclear(between []int, rule string) Folded {
