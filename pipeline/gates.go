@@ -25,12 +25,12 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 	done := make(chan found, 1)
 	go func() {
 		start := time.Now()
-		hits, err := retrieve(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Limit: t.p.parts.Limit})
+		hits, err := retrieve(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
 		done <- found{hits, err, time.Since(start)}
 	}()
 	wait := func() found { return <-done }
 	if t.folded == nil { // a reply has made the question clear enough to search for
-		d, err := t.gateDecision(gate.Request{Stage: gate.Pre, History: t.history, Question: t.question})
+		d, err := t.gateDecision(gate.Request{Stage: gate.Pre, History: t.gateHistory(), Question: t.question})
 		if err == nil && d.Ask && d.Score < sureScore {
 			// The search runs already: if it soon comes back with what the question is
 			// about, it could be aimed, and gate 1 has nothing to ask.
@@ -41,6 +41,11 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 					d.Ask, d.Reason, t.aimed = false, gate.ReasonAimed, true
 				}
 			case <-time.After(searchGrace):
+			}
+		}
+		if err == nil && d.Ask {
+			if _, settled := t.recall(d); settled {
+				d.Ask, d.Reason = false, gate.ReasonRepeat
 			}
 		}
 		if err == nil {
@@ -151,11 +156,18 @@ func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Resu
 	if len(near) < 2 || t.folded != nil && (t.folded.Assume || len(t.folded.Chosen) > 0 && t.pending.Gate == string(gate.Post)) {
 		return passages, nil, nil
 	}
-	d, err := t.gateDecision(gate.Request{Stage: gate.Post, History: t.history, Question: t.question, Passages: near})
+	d, err := t.gateDecision(gate.Request{Stage: gate.Post, History: t.gateHistory(), Question: t.question, Passages: near})
 	if d.Ask && len(d.Verdict.Options) == 0 && (t.folded != nil || t.aimed) || d.Ask && t.overtaken(near, d.Verdict.Options) {
 		d.Ask, d.Reason = false, gate.ReasonNoChoice
 	}
+	var r conversation.Recalled
+	recalled := false
 	if err == nil {
+		if d.Ask || d.Reason == gate.ReasonRepeat {
+			if r, recalled = t.recall(d); recalled {
+				d.Ask, d.Reason = false, gate.ReasonRepeat
+			}
+		}
 		err = t.decided(d)
 	}
 	if err != nil {
@@ -166,34 +178,13 @@ func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Resu
 			return slices.Contains(d.Verdict.RuledOut, p.ID)
 		}), nil, nil
 	}
-	if o, ok := t.chosenBefore(d.Verdict.Options); ok {
-		t.note("%q was chosen earlier in the conversation and is not asked again", o.Text)
-		p := conversation.Pending{Gate: string(gate.Post), Question: t.question, Options: d.Verdict.Options}
-		if f, err := conversation.FoldChoice(p, o.ID); err == nil {
-			t.composed = f.Question
-		}
-		return t.keepTo(passages, d.Verdict.Options, []conversation.Option{o}, nil), nil, nil
+	if recalled {
+		return t.keepTo(passages, d.Verdict.Options, []conversation.Option{r.Option}, nil), nil, nil
 	}
 	if !d.Ask {
 		return passages, nil, nil
 	}
 	return nil, t.ask(d), nil
-}
-
-// chosenBefore finds the option that the user chose earlier in the
-// conversation, in another clarification: what was once answered is not asked
-// again.
-func (t *turn) chosenBefore(options []conversation.Option) (conversation.Option, bool) {
-	for _, asked := range slices.Backward(t.conv.Asked) {
-		for _, text := range asked.Chosen {
-			for _, o := range options {
-				if strings.EqualFold(o.Text, text) {
-					return o, true
-				}
-			}
-		}
-	}
-	return conversation.Option{}, false
 }
 
 // ask makes the gate's clarification the pending one.

@@ -82,11 +82,15 @@ func (t *turn) carryOver(passages []retrieval.Passage) []retrieval.Passage {
 			if !slices.ContainsFunc(passages, func(p retrieval.Passage) bool { return names(p.Title, chosen) }) {
 				continue
 			}
+			before := len(passages)
 			passages = slices.DeleteFunc(slices.Clone(passages), func(p retrieval.Passage) bool {
 				return !names(p.Title, chosen) && slices.ContainsFunc(asked.Options, func(o conversation.Option) bool {
 					return !slices.Contains(asked.Chosen, o.Text) && names(p.Title, o.Text) && !names(t.question, o.Text)
 				})
 			})
+			if len(passages) < before && !names(t.question, chosen) {
+				t.assumed = chosen
+			}
 		}
 	}
 	return passages

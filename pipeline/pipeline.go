@@ -26,6 +26,11 @@ type Parts struct {
 	Matcher   conversation.Matcher // similarity of a reply to the options; nil: rules alone
 	Limit     int                  // passages for gate 2 and the generator; 0: retrieval.DefaultLimit
 	MaxText   int                  // longest message in bytes; 0: DefaultMaxText
+
+	// GateHistory and AnswerHistory are how many tokens of the dialogue the gates
+	// and the generator are given, by an estimate: the last turns, and what the user
+	// settled before them. 0: DefaultGateHistory, DefaultAnswerHistory.
+	GateHistory, AnswerHistory int
 }
 
 // DefaultConversation is the conversation of messages that name none.
@@ -70,6 +75,12 @@ func New(parts Parts) (*Pipeline, error) {
 	}
 	if parts.Limit <= 0 {
 		parts.Limit = retrieval.DefaultLimit
+	}
+	if parts.GateHistory <= 0 {
+		parts.GateHistory = DefaultGateHistory
+	}
+	if parts.AnswerHistory <= 0 {
+		parts.AnswerHistory = DefaultAnswerHistory
 	}
 	if parts.MaxText <= 0 {
 		parts.MaxText = DefaultMaxText

@@ -103,12 +103,13 @@ func (r Record) Result() Result {
 
 // Trace is what happened in a turn and how long it took.
 type Trace struct {
-	Reply    *ReplyTrace     `json:"reply,omitempty"` // how a pending clarification was dealt with
-	Queries  []string        `json:"queries"`         // wordings sent to the retriever, best first
-	Passages []PassageTrace  `json:"passages"`        // what came back, best first
-	Gates    []gate.Decision `json:"gates"`           // in the order they ran
-	Stages   []StageTime     `json:"stages"`          // time by stage
-	Notes    []string        `json:"notes,omitempty"` // anything out of the ordinary: a late gate, a dropped citation
+	Reply    *ReplyTrace     `json:"reply,omitempty"`   // how a pending clarification was dealt with
+	Queries  []string        `json:"queries"`           // wordings sent to the retriever, best first
+	Context  string          `json:"context,omitempty"` // of the dialogue, sent along
+	Passages []PassageTrace  `json:"passages"`          // what came back, best first
+	Gates    []gate.Decision `json:"gates"`             // in the order they ran
+	Stages   []StageTime     `json:"stages"`            // time by stage
+	Notes    []string        `json:"notes,omitempty"`   // anything out of the ordinary: a late gate, a dropped citation
 }
 
 // ReplyTrace says how a reply to a pending clarification was understood.
@@ -118,6 +119,9 @@ type ReplyTrace struct {
 	Kind     conversation.ReplyKind `json:"kind"`
 	Rule     string                 `json:"rule"`
 	Chosen   []conversation.Option  `json:"chosen,omitempty"`
+	Excluded []conversation.Option  `json:"excluded,omitempty"` // ruled out
+	Detail   string                 `json:"detail,omitempty"`   // what was said in own words
+	Question string                 `json:"question"`           // the question to go on with
 }
 
 // PassageTrace names a retrieved passage.

@@ -91,6 +91,26 @@ func substituteName(before, rest string) (string, bool) {
 	return before[:last[2]] + rest + before[last[3]:], true
 }
 
+// contextTurns is the number of turns before a question that are its context
+// when the sources are searched.
+const contextTurns = 3
+
+// dialogueContext is what the user said last and the question, "" if nothing was
+// said before.
+func dialogueContext(turns []conversation.Turn, question string) string {
+	var said []string
+	for i := len(turns) - 1; i >= 0 && len(said) < contextTurns; i-- {
+		if _, small := conversation.Smalltalk(turns[i].Text); !small {
+			said = append(said, turns[i].Text)
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	slices.Reverse(said)
+	return strings.Join(append(said, question), " ")
+}
+
 // lastQuestion is the last question that the sources were asked, as understood.
 func lastQuestion(turns []conversation.Turn) string {
 	for i := len(turns) - 1; i >= 0; i-- {

@@ -36,6 +36,7 @@ type turn struct {
 	each     int                // passages at the front that must each be answered from
 	aimed    bool               // gate 1 would have asked, but the search was aimed
 	composed string             // the question with an option that was chosen earlier
+	assumed  string             // an option that was settled earlier and is taken for granted
 	trace    Trace
 }
 
@@ -193,7 +194,7 @@ func (t *turn) answer() (Result, error) {
 	if resolved { // the dialogue has settled it: the gates read it whole
 		t.question = understood
 	}
-	t.trace.Queries = queries
+	t.trace.Queries, t.trace.Context = queries, dialogueContext(t.conv.Turns, t.question)
 	if err := t.emit(Understood{understood}); err != nil {
 		return nil, err
 	}
@@ -217,7 +218,7 @@ func (t *turn) answer() (Result, error) {
 
 // generate writes the answer from the passages, streaming.
 func (t *turn) generate(understood string, passages []retrieval.Passage) (Result, error) {
-	r := generation.Request{Question: understood, History: t.history, Passages: passages, Each: t.each, Assumption: t.assumption()}
+	r := generation.Request{Question: understood, History: recent(t.history, t.conv.Asked, t.p.parts.AnswerHistory), Passages: passages, Each: t.each, Assumption: t.assumption()}
 	var whole *generation.Answer
 	err := t.timed("generate", func() error {
 		for e, err := range t.p.parts.Generator.Generate(t.ctx, r) {
@@ -253,11 +254,11 @@ func (t *turn) generate(understood string, passages []retrieval.Passage) (Result
 	return &Answer{Turn: Turn{Text: whole.Text, Question: understood}, Citations: whole.Citations, Assumption: r.Assumption}, nil
 }
 
-// assumption is the reading that is taken for granted when the user would not
-// or could not say which was meant.
+// assumption is the reading that is taken for granted: when the user would not or
+// could not say which was meant, or said it earlier about another question.
 func (t *turn) assumption() string {
 	if t.folded == nil || !t.folded.Assume {
-		return ""
+		return t.assumed
 	}
 	if o := t.pending.Options; len(o) > 0 {
 		return o[0].Text

@@ -22,6 +22,9 @@ func (t *turn) understand() (Result, error) {
 			return t.say(t.text, reply), nil
 		}
 		t.question, t.history = t.text, settledHistory(t.conv.Turns)
+		if t.amend(); t.question != t.text {
+			return nil, nil
+		}
 		return nil, t.theOther()
 	}
 	t.pending, t.budget.InARow = p, p.Asked
@@ -43,22 +46,22 @@ func (t *turn) understand() (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.trace.Reply = &ReplyTrace{Pending: p.ID, Original: p.Question, Kind: f.Kind, Rule: f.Rule, Chosen: f.Chosen}
+	t.trace.Reply = replyTrace(*p, f)
 	switch f.Kind {
 	case conversation.ReplyExplain, conversation.ReplyUnclear:
 		return t.repeat(f), nil
 	case conversation.ReplyCancel:
-		t.settle(f)
+		t.conv.Settle(f)
 		return t.say(t.text, f.Say), nil
 	case conversation.ReplyNewQuestion:
-		t.settle(f)
+		t.conv.Settle(f)
 		if reply, ok := conversation.Smalltalk(t.text); ok {
 			return t.say(t.text, reply), nil
 		}
 		t.question, t.history = t.text, settledHistory(t.conv.Turns)
 		return nil, nil
 	}
-	t.settle(f)
+	t.conv.Settle(f)
 	t.folded, t.question, t.since = &f, f.Question, p.Since
 	t.history = settledHistory(t.conv.Before(p.Since))
 	return nil, nil
@@ -86,21 +89,9 @@ func (t *turn) theOther() error {
 		return err
 	}
 	t.folded, t.pending, t.question = &f, &asked, f.Question
-	t.trace.Reply = &ReplyTrace{Pending: asked.ID, Original: asked.Question, Kind: f.Kind, Rule: "the other one", Chosen: f.Chosen}
+	t.trace.Reply = replyTrace(asked, f)
+	t.trace.Reply.Rule = "the other one"
 	return nil
-}
-
-// settle ends the pending clarification and keeps what the user chose, so that
-// it is not asked again.
-func (t *turn) settle(f conversation.Folded) {
-	for _, o := range f.Chosen {
-		for i := range t.conv.Asked {
-			if t.conv.Asked[i].ID == t.conv.Pending.ID {
-				t.conv.Asked[i].Chosen = append(t.conv.Asked[i].Chosen, o.Text)
-			}
-		}
-	}
-	t.conv.Pending = nil
 }
 
 // repeat shows the pending clarification again with a word of explanation. An

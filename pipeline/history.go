@@ -1,0 +1,106 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/askback/askback/conversation"
+)
+
+// The default budgets of history, in tokens.
+const (
+	// DefaultGateHistory is what the gates read of the dialogue.
+	DefaultGateHistory = 2000
+	// DefaultAnswerHistory is what the generator reads of it.
+	DefaultAnswerHistory = 3000
+)
+
+// recent gives the end of a dialogue that fits into a budget of tokens, whole
+// turns, the oldest dropped first. What the user settled in clarifications is kept
+// whatever was dropped: it stands first, as words of the user.
+func recent(history []conversation.Message, asked []conversation.Pending, budget int) []conversation.Message {
+	facts := settledFacts(asked)
+	left, from := budget, len(history)
+	for from > 0 {
+		n := from - 1
+		if n > 0 && history[n].Role == conversation.Assistant {
+			n-- // a turn is a question and its answer
+		}
+		cost := 0
+		for _, m := range history[n:from] {
+			cost += tokens(m.Text)
+		}
+		if left -= cost; left < 0 {
+			break
+		}
+		from = n
+	}
+	if from == 0 || len(facts) == 0 {
+		return history[from:]
+	}
+	return append([]conversation.Message{{Role: conversation.User, Text: strings.Join(facts, "\n")}}, history[from:]...)
+}
+
+// gateHistory is what the gates read of the dialogue.
+func (t *turn) gateHistory() []conversation.Message {
+	return recent(t.history, t.conv.Asked, t.p.parts.GateHistory)
+}
+
+// factLimit is how many settled facts are kept when the turns that hold them are
+// dropped, the last ones.
+const factLimit = 16
+
+// settledFacts are the questions with what the user chose or said, the oldest
+// first, each choice once.
+func settledFacts(asked []conversation.Pending) []string {
+	var facts, seen []string
+	for _, a := range slices.Backward(asked) {
+		what := strings.Join(a.Chosen, ", ")
+		if what == "" && a.Settled == conversation.ReplyDetail {
+			what = a.Detail
+		}
+		if what == "" || slices.Contains(seen, what) || len(facts) == factLimit {
+			continue
+		}
+		seen = append(seen, what)
+		facts = append(facts, cutTokens(a.Question, 40)+" ("+cutTokens(what, 40)+")")
+	}
+	slices.Reverse(facts)
+	return facts
+}
+
+// tokens estimates how many tokens a model reads a text as: one for about four
+// letters of an alphabet, one for each character of Chinese, Japanese, Korean or
+// an Indian script, and one for each mark.
+func tokens(text string) int {
+	n, run := 0, 0
+	for _, r := range text {
+		switch {
+		case r < 0x250 && (unicode.IsLetter(r) || unicode.IsDigit(r)):
+			if run%4 == 0 {
+				n++
+			}
+			run++
+			continue
+		case !unicode.IsSpace(r):
+			n++
+		}
+		run = 0
+	}
+	return n
+}
+
+// cutTokens gives the beginning of a text, of about so many tokens.
+func cutTokens(text string, most int) string {
+	if tokens(text) <= most {
+		return text
+	}
+	words := strings.Fields(text)
+	for i := range words {
+		if tokens(strings.Join(words[:i+1], " ")) > most {
+			return strings.Join(words[:i], " ") + "…"
+		}
+	}
+	return text
+}
