@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -101,12 +102,20 @@ func callFor[Request, Reply any](ctx context.Context, s *server, patience time.D
 // server is down, starting, overloaded or was too slow, or the connection broke.
 func passing(err error) bool {
 	switch status.Code(err) {
-	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.DeadlineExceeded:
+	case codes.ResourceExhausted:
+		return !tooLarge(err)
+	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:
 		return true
 	case codes.Canceled: // by the server, since our context has not ended
 		return true
 	}
 	return false
+}
+
+// tooLarge reports whether a message was beyond a limit, which gRPC tells with
+// the code of an overloaded server.
+func tooLarge(err error) bool {
+	return status.Code(err) == codes.ResourceExhausted && strings.Contains(status.Convert(err).Message(), "larger than max")
 }
 
 // explain names the server in an error and wraps what its code means.
@@ -119,6 +128,9 @@ func (s *server) explain(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%w at %s: %s: %w", ErrUnavailable, s.options.Addr, doing, err)
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return fmt.Errorf("%w at %s: %s: %w; check the API key", ErrDenied, s.options.Addr, doing, err)
+	}
+	if tooLarge(cause(err)) {
+		return fmt.Errorf("asking Qdrant at %s: %s: %w; lower Options.BatchBytes", s.options.Addr, doing, err)
 	}
 	return fmt.Errorf("asking Qdrant at %s: %s: %w", s.options.Addr, doing, err)
 }

@@ -222,6 +222,7 @@ func (s *Store) create(ctx context.Context, dimension int) error {
 	}
 	if l.Replicas > 0 {
 		r.ReplicationFactor = api.PtrOf(uint32(l.Replicas))
+		r.WriteConsistencyFactor = api.PtrOf(uint32(l.Replicas/2 + 1))
 	}
 	_, err := call(ctx, s.server, "making collection "+s.options.Collection, s.server.client.Collections().Create, r)
 	if status.Code(cause(err)) == codes.AlreadyExists {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // common is the collection of the tests that need none of their own; each has
 // its own tenant of it.
-var common = "askback test " + rand.Text()
+var common = "askback-test-" + rand.Text()
 
 // open opens a store for a new tenant in the common collection on the shared
 // server, where options do not name others.
@@ -76,7 +76,7 @@ func named(t *testing.T, o qdrant.Options) qdrant.Options {
 // ownCollection names a collection of the test's own.
 func ownCollection(t *testing.T, o qdrant.Options) qdrant.Options {
 	t.Helper()
-	o.Collection = "askback test " + rand.Text()
+	o.Collection = "askback-test-" + rand.Text()
 	o = named(t, o)
 	t.Cleanup(func() { drop(t, o) })
 	return o

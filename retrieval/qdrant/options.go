@@ -90,7 +90,9 @@ type Layout struct {
 	// OnDisk keeps vectors, their index and payloads on disk instead of in
 	// memory; a quantized form stays in memory.
 	OnDisk bool
-	// Shards and Replicas spread the collection over a cluster; 0 is 1.
+	// Shards and Replicas spread the collection over a cluster; 0 is 1. A write
+	// is done when most replicas have it; a reader that asks one of the others
+	// may see for a moment what was before.
 	Shards, Replicas int
 }
 

@@ -3,6 +3,7 @@ package qdrant_test
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ import (
 // document makes a document of passages whose ids are its name and a number
 // from 1.
 func document(name string, texts ...string) retrieval.Chunked {
-	c := retrieval.Chunked{Document: name, Fingerprint: fmt.Sprint(len(texts), texts)}
+	c := retrieval.Chunked{Document: name, Fingerprint: fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, texts)))}
 	for i, text := range texts {
 		c.Passages = append(c.Passages, retrieval.Passage{ID: fmt.Sprintf("%s/%d", name, i+1), Document: name, Source: name, Text: text})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	api "github.com/qdrant/go-client/qdrant"
 	"golang.org/x/sync/errgroup"
@@ -31,12 +32,26 @@ func (s *Store) ReplaceAll(ctx context.Context, documents []retrieval.Chunked) e
 	if err := prepare.Documents(documents); err != nil {
 		return err
 	}
+	for _, d := range documents {
+		if !utf8.ValidString(d.Fingerprint) {
+			return fmt.Errorf("%w: document %q: its fingerprint is not valid UTF-8", retrieval.ErrInvalid, d.Document)
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(documents) == 0 {
-		return nil
+	for part := range slices.Chunk(documents, maxDocuments) {
+		if err := s.replace(ctx, part); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// maxDocuments is the most documents written together, since requests name them.
+const maxDocuments = 256
+
+func (s *Store) replace(ctx context.Context, documents []retrieval.Chunked) error {
 	names := make([]string, len(documents))
 	for i, d := range documents {
 		names[i] = d.Document
@@ -56,7 +71,7 @@ func (s *Store) ReplaceAll(ctx context.Context, documents []retrieval.Chunked) e
 	return w.run(ctx)
 }
 
-// writing is one ReplaceAll.
+// writing is one write of documents.
 type writing struct {
 	*Store
 	documents []*writtenDocument
@@ -175,10 +190,7 @@ func (w *writing) announce(ctx context.Context) error {
 			fresh = append(fresh, w.recordPoint(record{document: d.Document, committed: time.Now()}))
 		}
 	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	return w.put(ctx, fresh, true)
+	return w.putRecords(ctx, fresh)
 }
 
 // upload embeds and stores passages, several batches at a time. Embedding waits
@@ -208,7 +220,7 @@ func (w *writing) upload(ctx context.Context, points []missing) error {
 				}
 			}
 			for _, m := range part {
-				if err := b.add(w.point(m.passage, m.version, m.vector), m.passage); err != nil {
+				if err := b.add(w.point(m.passage, m.version, m.vector)); err != nil {
 					return err
 				}
 			}
@@ -236,10 +248,11 @@ type batches struct {
 // batchPoints is the most points of one write.
 const batchPoints = 256
 
-func (b *batches) add(p *api.PointStruct, of retrieval.Passage) error {
+func (b *batches) add(p *api.PointStruct) error {
 	size := proto.Size(p) + 16 // and what frames it
 	if size > b.limit {
-		return fmt.Errorf("%w: document %q, passage %q: it takes %d bytes with its vector, a write may have %d (Options.BatchBytes)", retrieval.ErrInvalid, of.Document, of.ID, size, b.limit)
+		return fmt.Errorf("%w: document %q, passage %q: it takes %d bytes with its vector, a write may have %d (Options.BatchBytes)", retrieval.ErrInvalid,
+			p.Payload[fieldDocument].GetStringValue(), p.Payload[fieldID].GetStringValue(), size, b.limit)
 	}
 	if b.size+size > b.limit || len(b.points) == batchPoints {
 		b.flush()
@@ -355,13 +368,30 @@ func (w *writing) commit(ctx context.Context) error {
 		}
 		records = append(records, w.recordPoint(r))
 	}
-	if err := w.put(ctx, records, true); err != nil {
+	if err := w.putRecords(ctx, records); err != nil {
 		return err
 	}
 	for _, d := range w.documents {
 		w.leftovers.add(d.Document, d.version, d.old)
 	}
 	return nil
+}
+
+// putRecords stores records, in as many writes as their size needs.
+func (s *Store) putRecords(ctx context.Context, records []*api.PointStruct) error {
+	var failed error
+	b := batches{limit: s.options.BatchBytes, send: func(batch []*api.PointStruct) {
+		if failed == nil {
+			failed = s.put(ctx, batch, true)
+		}
+	}}
+	for _, r := range records {
+		if err := b.add(r); err != nil {
+			return err
+		}
+	}
+	b.flush()
+	return failed
 }
 
 // ensureAny makes the collection for a document without passages, whose vectors
@@ -392,7 +422,8 @@ func (s *Store) Delete(ctx context.Context, documents ...string) error {
 		return err
 	}
 	documents = slices.Compact(slices.Sorted(slices.Values(documents)))
-	for part := range slices.Chunk(documents, page/4) {
+	documents = slices.DeleteFunc(documents, func(d string) bool { return !utf8.ValidString(d) }) // of which none is stored
+	for part := range slices.Chunk(documents, maxDocuments) {
 		if err := s.delete(ctx, part); err != nil {
 			return err
 		}
@@ -426,7 +457,7 @@ func (s *Store) delete(ctx context.Context, documents []string) error {
 	}
 	// In one step each for readers; then the passages, then the records, so that
 	// a crash leaves no passage without a record.
-	if err := s.put(ctx, gone, true); err != nil {
+	if err := s.putRecords(ctx, gone); err != nil {
 		return err
 	}
 	for _, kind := range []string{kindPassage, kindDocument} {
