@@ -44,3 +44,25 @@ func TestStandalone(t *testing.T) {
 		}
 	}
 }
+
+func TestDialogueContext(t *testing.T) {
+	said := func(texts ...string) (turns []conversation.Turn) {
+		for _, text := range texts {
+			turns = append(turns, conversation.Turn{Text: text})
+		}
+		return turns
+	}
+	for _, test := range []struct {
+		turns []conversation.Turn
+		want  string
+	}{
+		{nil, ""},
+		{said("hi"), ""},
+		{said("hi", "What is the range?", "thanks"), "What is the range? and the weight?"},
+		{said("one", "two", "three", "four"), "two three four and the weight?"},
+	} {
+		if got := dialogueContext(test.turns, "and the weight?"); got != test.want {
+			t.Errorf("after %d turns: %q, want %q", len(test.turns), got, test.want)
+		}
+	}
+}

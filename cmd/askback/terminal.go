@@ -125,6 +125,9 @@ func printTrace(w io.Writer, s style, t pipeline.Trace) {
 		}
 		fmt.Fprintf(w, "%-9s %s\n", label, q)
 	}
+	if t.Context != "" {
+		fmt.Fprintf(w, "%-9s %s\n", "after", t.Context)
+	}
 	for i, p := range t.Passages {
 		label := ""
 		if i == 0 {
