@@ -197,7 +197,7 @@ func compact(j json.RawMessage) (json.RawMessage, error) {
 }
 
 func (p *Pending) clean() {
-	for _, s := range []*string{&p.ID, &p.Gate, &p.Question, &p.Text} {
+	for _, s := range []*string{&p.ID, &p.Gate, &p.Question, &p.Text, &p.Detail, &p.Assumed} {
 		*s = valid(*s)
 	}
 	for _, words := range [][]string{p.Unclear, p.Chosen} {
