@@ -42,6 +42,10 @@ type Verdict struct {
 	Unclear []string `json:"unclear,omitempty"`
 	// Clarifier names who decided, for the trace.
 	Clarifier string `json:"clarifier,omitempty"`
+	// Second says what became of a cascade's second clarifier, and SecondError
+	// why it failed.
+	Second      SecondUse `json:"second,omitempty"`
+	SecondError string    `json:"second_error,omitempty"`
 }
 
 // Clarifier is the contract of a gate: given the dialogue (and at gate 2 the

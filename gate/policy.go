@@ -54,6 +54,10 @@ type Decision struct {
 	Elapsed   time.Duration `json:"elapsed_ns"`
 	Verdict   Verdict       `json:"-"`
 	Clarifier string        `json:"clarifier,omitempty"`
+	// Second says what became of a cascade's second clarifier, and SecondError
+	// why it failed.
+	Second      SecondUse `json:"second,omitempty"`
+	SecondError string    `json:"second_error,omitempty"`
 }
 
 // Reason says in one word or two why a gate decided as it did.
@@ -105,6 +109,7 @@ func (g Gate) Decide(ctx context.Context, r Request, b Budget) (d Decision, err 
 		return d, nil
 	}
 	d.Score, d.Verdict, d.Clarifier = v.Score, v, v.Clarifier
+	d.Second, d.SecondError = v.Second, v.SecondError
 	switch {
 	case v.Score < d.Threshold:
 		d.Reason = ReasonClear

@@ -100,6 +100,9 @@ func (t *turn) gateDecision(r gate.Request) (d gate.Decision, err error) {
 // decided records what a gate decided.
 func (t *turn) decided(d gate.Decision) error {
 	t.trace.Gates = append(t.trace.Gates, d)
+	if d.Second == gate.SecondSpared {
+		t.trace.Saved++
+	}
 	return t.emit(Decided{d})
 }
 

@@ -103,13 +103,14 @@ func (r Record) Result() Result {
 
 // Trace is what happened in a turn and how long it took.
 type Trace struct {
-	Reply    *ReplyTrace     `json:"reply,omitempty"`   // how a pending clarification was dealt with
-	Queries  []string        `json:"queries"`           // wordings sent to the retriever, best first
-	Context  string          `json:"context,omitempty"` // of the dialogue, sent along
-	Passages []PassageTrace  `json:"passages"`          // what came back, best first
-	Gates    []gate.Decision `json:"gates"`             // in the order they ran
-	Stages   []StageTime     `json:"stages"`            // time by stage
-	Notes    []string        `json:"notes,omitempty"`   // anything out of the ordinary: a late gate, a dropped citation
+	Reply    *ReplyTrace     `json:"reply,omitempty"`       // how a pending clarification was dealt with
+	Queries  []string        `json:"queries"`               // wordings sent to the retriever, best first
+	Context  string          `json:"context,omitempty"`     // of the dialogue, sent along
+	Passages []PassageTrace  `json:"passages"`              // what came back, best first
+	Gates    []gate.Decision `json:"gates"`                 // in the order they ran
+	Saved    int             `json:"calls_saved,omitempty"` // of a second clarifier, since the first was sure
+	Stages   []StageTime     `json:"stages"`                // time by stage
+	Notes    []string        `json:"notes,omitempty"`       // anything out of the ordinary: a late gate, a dropped citation
 }
 
 // ReplyTrace says how a reply to a pending clarification was understood.

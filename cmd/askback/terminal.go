@@ -117,6 +117,14 @@ func printTrace(w io.Writer, s style, t pipeline.Trace) {
 		if d.Error != "" {
 			fmt.Fprintf(w, "          %s\n", d.Error)
 		}
+		switch d.Second {
+		case gate.SecondSpared:
+			fmt.Fprintf(w, "          sure by itself: the clarifier model was not asked\n")
+		case gate.SecondAsked:
+			fmt.Fprintf(w, "          decided by %s\n", d.Clarifier)
+		case gate.SecondFailed:
+			fmt.Fprintf(w, "          decided alone, since the clarifier model failed: %s\n", d.SecondError)
+		}
 	}
 	for i, q := range t.Queries {
 		label := ""
