@@ -102,7 +102,7 @@ func (s *Server) run(port string) error {
 	case <-time.After(time.Minute):
 	}
 	s.Kill()
-	return fmt.Errorf("Qdrant's engine did not start: %s", s.output)
+	return fmt.Errorf("starting Qdrant's engine: it is not ready: %s", s.output)
 }
 
 // interpreter finds the Python that has the engine.

@@ -2,7 +2,10 @@ package langchain_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,12 +18,16 @@ import (
 	"github.com/tmc/langchaingo/vectorstores"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/conversation/postgres"
+	"github.com/askback/askback/conversation/sqlite"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/generation"
+	"github.com/askback/askback/internal/qdranttest"
 	"github.com/askback/askback/pipeline"
 	"github.com/askback/askback/pipeline/langchain"
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/local"
+	"github.com/askback/askback/retrieval/qdrant"
 )
 
 // letters embeds a text as its letter counts.
@@ -62,40 +69,112 @@ var docs = []schema.Document{
 	{PageContent: "Die Kaution beträgt 300.", Metadata: map[string]any{"document": "kaution.md", "title": "Kaution", "source": "kaution.md", "lang": "de"}},
 }
 
-func TestVectorStore(t *testing.T) {
-	x := openIndex(t)
-	store := langchain.NewVectorStore(x)
-	for range 2 { // the same content twice is stored once
-		if _, err := store.AddDocuments(t.Context(), docs); err != nil {
+// store is what both indexes are here.
+type store interface {
+	retrieval.Store
+	retrieval.Retriever
+}
+
+// eachStore runs a test over the local index and over Qdrant.
+func eachStore(t *testing.T, test func(t *testing.T, x store)) {
+	t.Run("local", func(t *testing.T) { test(t, openIndex(t)) })
+	t.Run("Qdrant", func(t *testing.T) {
+		o := qdrant.Options{Addr: qdranttest.Shared(t), APIKey: os.Getenv("QDRANT_API_KEY"), PlaintextKey: true, Collection: collection, Tenant: rand.Text(), Embedder: letters{}}
+		x, err := qdrant.Open(t.Context(), o)
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = x.Close() })
+		test(t, x)
+	})
+}
+
+var collection = "askback-test-" + rand.Text()
+
+func TestMain(m *testing.M) {
+	os.Exit(qdranttest.Main(m, func() {
+		if addr := os.Getenv(qdranttest.AddrVariable); addr != "" {
+			_ = qdrant.Drop(context.Background(), qdrant.Options{Addr: addr, APIKey: os.Getenv("QDRANT_API_KEY"), PlaintextKey: true, Collection: collection})
+		}
+	}))
+}
+
+func all(t *testing.T, x store) int {
+	t.Helper()
+	found, err := x.Retrieve(t.Context(), retrieval.Query{Texts: []string{"deposit"}, Limit: 100})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if x.Len() != len(docs) {
-		t.Errorf("%d passages after adding %d documents twice", x.Len(), len(docs))
+	return len(found)
+}
+
+func TestVectorStore(t *testing.T) { eachStore(t, testVectorStore) }
+
+func testVectorStore(t *testing.T, x store) {
+	store := langchain.NewVectorStore(x)
+	for range 2 { // the same content twice is stored once
+		ids, err := store.AddDocuments(t.Context(), append(slices.Clone(docs), docs[0]))
+		if err != nil || len(ids) != len(docs)+1 || ids[0] != ids[len(docs)] {
+			t.Fatalf("%v, %v", ids, err)
+		}
+	}
+	if n := all(t, x); n != len(docs) {
+		t.Errorf("%d passages after adding %d documents twice", n, len(docs))
 	}
 	found, err := store.SimilaritySearch(t.Context(), "deposit Cargo", 1)
 	if err != nil || len(found) != 1 || found[0].Metadata["title"] != "Deposit: Cargo" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	found, err = store.SimilaritySearch(t.Context(), "deposit", 5, vectorstores.WithFilters(map[string]any{"lang": "de"}))
-	if err != nil || len(found) != 1 || found[0].Metadata["lang"] != "de" {
-		t.Errorf("filtered: %+v, %v", found, err)
+	for _, filter := range []any{map[string]any{"lang": "de"}, map[string]string{"lang": "de"}} {
+		found, err = store.SimilaritySearch(t.Context(), "deposit", 5, vectorstores.WithFilters(filter))
+		if err != nil || len(found) != 1 || found[0].Metadata["lang"] != "de" {
+			t.Errorf("filtered: %+v, %v", found, err)
+		}
+	}
+	if _, err := store.SimilaritySearch(t.Context(), "deposit", 5, vectorstores.WithFilters([]string{"lang"})); err == nil {
+		t.Error("a filter of another type is ignored")
+	}
+
+	// A threshold is one of the cosine, which is then the score.
+	everything, err := store.SimilaritySearch(t.Context(), "deposit Cargo", 5, vectorstores.WithScoreThreshold(.01))
+	if err != nil || len(everything) != len(docs) {
+		t.Fatalf("%+v, %v", everything, err)
+	}
+	scores := []float32{everything[0].Score, everything[1].Score, everything[2].Score}
+	slices.Sort(scores)
+	between := (scores[1] + scores[2]) / 2
+	found, err = store.SimilaritySearch(t.Context(), "deposit Cargo", 5, vectorstores.WithScoreThreshold(between))
+	if err != nil || len(found) != 1 || found[0].Score != scores[2] || scores[2] > 1.0001 {
+		t.Errorf("of scores %v within %v: %+v, %v", scores, between, found, err)
+	}
+	retriever := vectorstores.ToRetriever(store, 5, vectorstores.WithScoreThreshold(between), vectorstores.WithFilters(map[string]any{"lang": "de"}))
+	if got, err := retriever.GetRelevantDocuments(t.Context(), "deposit Cargo"); err != nil || len(got) != 0 {
+		t.Errorf("threshold and filter: %+v, %v", got, err)
+	}
+
+	// A deduplicater is asked.
+	ids, err := store.AddDocuments(t.Context(), []schema.Document{{PageContent: "new"}, {PageContent: "known"}},
+		vectorstores.WithDeduplicater(func(_ context.Context, d schema.Document) bool { return d.PageContent == "known" }))
+	if n := all(t, x); err != nil || len(ids) != 1 || n != len(docs)+1 {
+		t.Errorf("%v, %v, %d passages", ids, err, n)
 	}
 	for name, option := range map[string]vectorstores.Option{
-		"name space": vectorstores.WithNameSpace("x"), "score threshold": vectorstores.WithScoreThreshold(.5), "embedder": vectorstores.WithEmbedder(letters{}),
+		"name space": vectorstores.WithNameSpace("x"), "embedder": vectorstores.WithEmbedder(letters{}), "score threshold": vectorstores.WithScoreThreshold(1.5),
+		"deduplicater": vectorstores.WithDeduplicater(func(context.Context, schema.Document) bool { return false }),
 	} {
 		if _, err := store.SimilaritySearch(t.Context(), "deposit", 1, option); err == nil {
 			t.Errorf("the option %s is ignored", name)
 		}
-		if _, err := store.AddDocuments(t.Context(), docs, option); err == nil {
+		if _, err := store.AddDocuments(t.Context(), docs, option); err == nil && name != "deduplicater" {
 			t.Errorf("adding: the option %s is ignored", name)
 		}
 	}
 }
 
-// TestThereAndBack takes our index to langchaingo and back as a retriever.
-func TestThereAndBack(t *testing.T) {
-	x := openIndex(t)
+// TestThereAndBack takes our indexes to langchaingo and back as a retriever.
+func TestThereAndBack(t *testing.T) { eachStore(t, testThereAndBack) }
+
+func testThereAndBack(t *testing.T, x store) {
 	store := langchain.NewVectorStore(x)
 	if _, err := store.AddDocuments(t.Context(), docs); err != nil {
 		t.Fatal(err)
@@ -138,18 +217,22 @@ func (asker) Clarify(_ context.Context, r gate.Request) (gate.Verdict, error) {
 }
 
 func openPipeline(t *testing.T, model llms.Model) (*pipeline.Pipeline, conversation.Store) {
+	store := conversation.NewMemory()
+	return pipelineOver(t, store, model), store
+}
+
+func pipelineOver(t *testing.T, store conversation.Store, model llms.Model) *pipeline.Pipeline {
 	t.Helper()
 	x := openIndex(t)
 	if _, err := langchain.NewVectorStore(x).AddDocuments(t.Context(), docs[:2]); err != nil {
 		t.Fatal(err)
 	}
-	store := conversation.NewMemory()
 	p, err := pipeline.New(pipeline.Parts{Retriever: langchain.FromVectorStore(langchain.NewVectorStore(x)), Store: store,
 		Clarifier: asker{}, Generator: generation.Model{LLM: model}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, store
+	return p
 }
 
 // TestChain runs a conversation through langchaingo's own way of calling a
@@ -170,6 +253,12 @@ func TestChain(t *testing.T) {
 	}
 	if a, ok := out[langchain.ResultKey].(*pipeline.Answer); !ok || !strings.Contains(a.Text, "450") {
 		t.Errorf("%+v; want the answer", out)
+	}
+	for _, key := range []string{"k", "k"} { // the same message twice
+		out, err = chains.Call(t.Context(), chain, map[string]any{langchain.InputKey: "thanks", langchain.UserKey: "ada", langchain.ConversationKey: "ada's", langchain.MessageKey: key})
+		if err != nil || out[langchain.ResultKey].(*pipeline.Answer).Number != 1 {
+			t.Errorf("%+v, %v; want turn 1", out, err)
+		}
 	}
 	if _, err := chain.Call(t.Context(), map[string]any{langchain.InputKey: 7}); err == nil {
 		t.Error("a question that is no string gave no error")
@@ -207,13 +296,50 @@ func TestModel(t *testing.T) {
 }
 
 func TestChatHistory(t *testing.T) {
-	p, store := openPipeline(t, fake.NewFakeLLM([]string{"The deposit is 450. [1]"}))
+	stores := map[string]func(*testing.T) (conversation.Store, error){
+		"memory": func(*testing.T) (conversation.Store, error) { return conversation.NewMemory(), nil },
+		"SQLite": func(t *testing.T) (conversation.Store, error) {
+			return sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "c.db"), sqlite.Options{})
+		},
+		"PostgreSQL": func(t *testing.T) (conversation.Store, error) {
+			url := os.Getenv("ASKBACK_TEST_POSTGRES")
+			if url == "" {
+				t.Skip("no PostgreSQL: ./test starts one, or set ASKBACK_TEST_POSTGRES to the URL of a server")
+			}
+			return postgres.Open(t.Context(), url, postgres.Options{})
+		},
+	}
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			store, err := open(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			if _, err := store.Delete(t.Context(), conversation.Filter{User: "langchaingo test"}); err != nil {
+				t.Fatal(err)
+			}
+			testChatHistory(t, store)
+		})
+	}
+}
+
+func testChatHistory(t *testing.T, store conversation.Store) {
+	const user = "langchaingo test"
+	p := pipelineOver(t, store, fake.NewFakeLLM([]string{"The deposit is 450. [1]"}))
 	for _, text := range []string{"What is the deposit?", "Cargo"} {
-		if _, err := p.Ask(t.Context(), pipeline.Message{Conversation: "h", Text: text}); err != nil {
+		if _, err := p.Ask(t.Context(), pipeline.Message{Conversation: "h", User: user, Text: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if _, err := langchain.NewChatHistory(store, "h").Messages(t.Context()); !errors.Is(err, conversation.ErrUser) {
+		t.Errorf("another user's look: %v, want ErrUser", err)
+	}
+	if err := langchain.NewChatHistory(store, "h").Clear(t.Context()); !errors.Is(err, conversation.ErrUser) {
+		t.Errorf("another user's delete: %v, want ErrUser", err)
+	}
 	history := langchain.NewChatHistory(store, "h")
+	history.User = user
 	messages, err := history.Messages(t.Context())
 	if err != nil || len(messages) != 4 || messages[2].GetContent() != "Cargo" {
 		t.Fatalf("%v, %v; want both turns", messages, err)
@@ -227,13 +353,13 @@ func TestChatHistory(t *testing.T) {
 	if err != nil || len(c.Turns) != 3 || c.Turns[2].Reply != "you're welcome" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if err := langchain.Import(t.Context(), history, store, "copy"); err != nil {
+	if err := langchain.Import(t.Context(), history, store, "copy", user); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := store.Load(t.Context(), "copy", conversation.All); err != nil || len(c.Turns) != 3 {
 		t.Errorf("imported %+v, %v", c, err)
 	}
-	if err := langchain.Import(t.Context(), history, store, "copy"); err == nil {
+	if err := langchain.Import(t.Context(), history, store, "copy", user); err == nil {
 		t.Error("importing over a conversation gave no error")
 	}
 	if err := history.AddMessage(t.Context(), llms.SystemChatMessage{Content: "x"}); err == nil {

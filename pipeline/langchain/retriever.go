@@ -191,7 +191,9 @@ func NewVectorStore(s interface {
 // AddDocuments stores documents and gives their ids. Documents with the same
 // "document" (or "source") in their metadata are one document of ours, which
 // they replace whole; one without either stands alone. Adding the same content
-// twice stores it once. No option is taken.
+// twice stores it once. A deduplicater is asked; the other options are refused:
+// the name space is the tenant that the store is bound to, and the embedder is
+// the store's.
 func (v VectorStore) AddDocuments(ctx context.Context, docs []schema.Document, options ...vectorstores.Option) ([]string, error) {
 	var o vectorstores.Options
 	for _, set := range options {
@@ -211,14 +213,24 @@ func (v VectorStore) AddDocuments(ctx context.Context, docs []schema.Document, o
 			p.Document = p.ID
 		}
 		ids = append(ids, p.ID)
+		if slices.ContainsFunc(by[p.Document], func(other retrieval.Passage) bool { return other.ID == p.ID }) {
+			continue // the same twice
+		}
 		by[p.Document] = append(by[p.Document], p)
 	}
+	var all []retrieval.Chunked
 	for _, id := range slices.Sorted(maps.Keys(by)) {
 		h := sha256.New()
 		for _, p := range by[id] {
 			fmt.Fprintf(h, "%s\x00%s\x00", p.ID, p.Text)
 		}
-		if err := v.s.Replace(ctx, id, hex.EncodeToString(h.Sum(nil)), by[id]); err != nil {
+		all = append(all, retrieval.Chunked{Document: id, Fingerprint: hex.EncodeToString(h.Sum(nil)), Passages: by[id]})
+	}
+	if many, ok := v.s.(retrieval.BatchStore); ok {
+		return ids, many.ReplaceAll(ctx, all)
+	}
+	for _, d := range all {
+		if err := v.s.Replace(ctx, d.Document, d.Fingerprint, d.Passages); err != nil {
 			return nil, err
 		}
 	}
@@ -226,15 +238,17 @@ func (v VectorStore) AddDocuments(ctx context.Context, docs []schema.Document, o
 }
 
 // SimilaritySearch gives the passages for query, best first. Filters take
-// map[string]any or map[string]string of metadata values that must be equal;
-// the other options are refused.
+// map[string]any or map[string]string of metadata values that must be equal.
+// With a score threshold, which must lie between 0 and 1, it gives those whose
+// cosine to the query is at least that, and the cosine as their score; without
+// one the score is the fused rank. The other options are refused.
 func (v VectorStore) SimilaritySearch(ctx context.Context, query string, limit int, options ...vectorstores.Option) ([]schema.Document, error) {
 	var o vectorstores.Options
 	for _, set := range options {
 		set(&o)
 	}
-	if o.NameSpace != "" || o.Embedder != nil || o.ScoreThreshold != 0 || o.Deduplicater != nil {
-		return nil, fmt.Errorf("similarity search: the options name space, embedder, score threshold and deduplicater are not supported here; the score is a fused rank, which has no threshold")
+	if o.NameSpace != "" || o.Embedder != nil || o.Deduplicater != nil {
+		return nil, fmt.Errorf("similarity search: the options name space, embedder and deduplicater are not supported here")
 	}
 	q := retrieval.Query{Texts: []string{query}, Limit: limit}
 	switch f := o.Filters.(type) {
@@ -249,5 +263,20 @@ func (v VectorStore) SimilaritySearch(ctx context.Context, query string, limit i
 	default:
 		return nil, fmt.Errorf("similarity search: filters of type %T; want map[string]any of values that must be equal", f)
 	}
-	return documents(v.s.Retrieve(ctx, q))
+	if o.ScoreThreshold == 0 {
+		return documents(v.s.Retrieve(ctx, q))
+	}
+	explainer, ok := v.s.(retrieval.Explainer)
+	if !ok || o.ScoreThreshold < 0 || o.ScoreThreshold > 1 {
+		return nil, fmt.Errorf("similarity search: a score threshold of %v is not supported here; want one between 0 and 1, and a store that knows cosines", o.ScoreThreshold)
+	}
+	hits, err := explainer.Explain(ctx, q)
+	var near []retrieval.Passage
+	for _, h := range hits {
+		if h.Cosine >= float64(o.ScoreThreshold) {
+			h.Score = h.Cosine
+			near = append(near, h.Passage)
+		}
+	}
+	return documents(near, err)
 }

@@ -79,23 +79,46 @@ func (s *server) ready(ctx context.Context) (version string, err error) {
 	return reply.GetVersion(), err
 }
 
+// Drop deletes the collection that options name, with the passages of all its
+// tenants, such as one that Open refuses with ErrMismatch. It needs no embedder.
+// A collection that is not there is no error.
+func Drop(ctx context.Context, o Options) error {
+	server, err := connect(o)
+	if err != nil {
+		return err
+	}
+	defer server.conn.Close()
+	_, err = call(ctx, server, "deleting collection "+server.options.Collection, server.client.Collections().Delete,
+		&api.DeleteCollection{CollectionName: server.options.Collection})
+	if absent(err) {
+		return nil
+	}
+	return err
+}
+
 // WaitReady waits until the server answers, asking again and again with longer
 // pauses until Options.ReadyWait is over or ctx ends, and gives the server's
 // version. It needs no embedder. It is for those who start a server beside this
 // program and whose server's image has no tool to probe it with.
 func WaitReady(ctx context.Context, o Options) (version string, err error) {
-	if o.Embedder == nil {
-		o.Embedder = noEmbedder{}
-	}
-	if o, err = o.withDefaults(); err != nil {
-		return "", err
-	}
-	server, err := dial(o)
+	server, err := connect(o)
 	if err != nil {
 		return "", err
 	}
 	defer server.conn.Close()
 	return server.ready(ctx)
+}
+
+// connect dials for what needs no embedder.
+func connect(o Options) (*server, error) {
+	if o.Embedder == nil {
+		o.Embedder = noEmbedder{}
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return dial(o)
 }
 
 type noEmbedder struct{ retrieval.Embedder }

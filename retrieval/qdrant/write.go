@@ -155,7 +155,8 @@ func denseOf(p *api.RetrievedPoint) []float32 {
 	if dense := v.GetDense(); dense != nil {
 		return dense.GetData()
 	}
-	return v.GetData() // as servers before 1.16 gave it
+	//lint:ignore SA1019 older servers fill in this field
+	return v.GetData()
 }
 
 // missing are passages that have to be stored; with a vector if it is known.
