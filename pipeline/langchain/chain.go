@@ -18,6 +18,10 @@ const (
 	// ConversationKey may hold the id of the conversation, a string; without it
 	// the chain's own conversation is used.
 	ConversationKey = "conversation"
+	// UserKey may hold who writes, and MessageKey the message's key, strings: see
+	// pipeline.Message.
+	UserKey    = "user"
+	MessageKey = "key"
 	// OutputKey holds the text to show: the answer, the clarification, or that
 	// the sources do not hold it.
 	OutputKey = "text"
@@ -39,17 +43,19 @@ func NewChain(p *pipeline.Pipeline, conversation string) Chain { return Chain{p,
 
 // Call runs one turn. Asking back is data, not an error: see ResultKey.
 func (c Chain) Call(ctx context.Context, inputs map[string]any, _ ...chains.ChainCallOption) (map[string]any, error) {
-	text, ok := inputs[InputKey].(string)
-	if !ok {
-		return nil, fmt.Errorf("chain input %q: got %T, want a string", InputKey, inputs[InputKey])
-	}
-	id := c.conversation
-	if v, there := inputs[ConversationKey]; there {
-		if id, ok = v.(string); !ok {
-			return nil, fmt.Errorf("chain input %q: got %T, want a string", ConversationKey, v)
+	m := pipeline.Message{Conversation: c.conversation}
+	for name, field := range map[string]*string{InputKey: &m.Text, ConversationKey: &m.Conversation, UserKey: &m.User, MessageKey: &m.Key} {
+		v, there := inputs[name]
+		if !there && name != InputKey {
+			continue
 		}
+		text, ok := v.(string)
+		if !ok {
+			return nil, fmt.Errorf("chain input %q: got %T, want a string", name, v)
+		}
+		*field = text
 	}
-	r, err := c.p.Ask(ctx, pipeline.Message{Conversation: id, Text: text})
+	r, err := c.p.Ask(ctx, m)
 	if err != nil {
 		return nil, err
 	}

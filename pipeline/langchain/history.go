@@ -16,6 +16,10 @@ import (
 // A human message opens a turn and the AI message after it closes it; since a
 // conversation keeps whole turns, an open message is held until then.
 type ChatHistory struct {
+	// User is whose conversation it is; "" is nobody's in particular. Another
+	// user's is conversation.ErrUser.
+	User string
+
 	store conversation.Store
 	id    string
 	open  string // a human message that waits for its reply
@@ -28,10 +32,24 @@ func NewChatHistory(s conversation.Store, id string) *ChatHistory {
 	return &ChatHistory{store: s, id: id}
 }
 
+// load gives the conversation, nil if there is none yet.
+func (h *ChatHistory) load(ctx context.Context, last int) (*conversation.Conversation, error) {
+	c, err := h.store.Load(ctx, h.id, last)
+	switch {
+	case errors.Is(err, conversation.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case c.User != h.User:
+		return nil, fmt.Errorf("conversation %q: %w", h.id, conversation.ErrUser)
+	}
+	return c, nil
+}
+
 // Messages gives the dialogue, oldest first.
 func (h *ChatHistory) Messages(ctx context.Context) ([]llms.ChatMessage, error) {
-	c, err := h.store.Load(ctx, h.id, conversation.All)
-	if err != nil && !errors.Is(err, conversation.ErrNotFound) {
+	c, err := h.load(ctx, conversation.All)
+	if err != nil {
 		return nil, err
 	}
 	messages := []llms.ChatMessage{}
@@ -64,7 +82,7 @@ func (h *ChatHistory) AddAIMessage(ctx context.Context, text string) error {
 	if h.open == "" {
 		return errors.New("a reply without a human message before it; a turn is a human message and its reply")
 	}
-	claim, err := h.store.Begin(ctx, conversation.Request{Conversation: h.id, Text: h.open, Last: 1})
+	claim, err := h.store.Begin(ctx, conversation.Request{Conversation: h.id, User: h.User, Text: h.open, Last: 1})
 	if err != nil {
 		return err
 	}
@@ -94,6 +112,9 @@ func (h *ChatHistory) AddMessage(ctx context.Context, m llms.ChatMessage) error 
 
 // Clear deletes the conversation.
 func (h *ChatHistory) Clear(ctx context.Context) error {
+	if _, err := h.load(ctx, 1); err != nil {
+		return err
+	}
 	h.open = ""
 	_, err := h.store.Delete(ctx, conversation.Filter{ID: h.id})
 	return err
@@ -113,8 +134,8 @@ func (h *ChatHistory) SetMessages(ctx context.Context, messages []llms.ChatMessa
 }
 
 // Import copies a langchaingo chat history into the conversation of that id,
-// which must not exist yet.
-func Import(ctx context.Context, from schema.ChatMessageHistory, to conversation.Store, id string) error {
+// which must not exist yet and becomes the user's.
+func Import(ctx context.Context, from schema.ChatMessageHistory, to conversation.Store, id, user string) error {
 	if _, err := to.Load(ctx, id, 1); !errors.Is(err, conversation.ErrNotFound) {
 		if err == nil {
 			err = errors.New("it exists already")
@@ -125,5 +146,7 @@ func Import(ctx context.Context, from schema.ChatMessageHistory, to conversation
 	if err != nil {
 		return fmt.Errorf("reading the chat history: %w", err)
 	}
-	return NewChatHistory(to, id).SetMessages(ctx, messages)
+	h := NewChatHistory(to, id)
+	h.User = user
+	return h.SetMessages(ctx, messages)
 }

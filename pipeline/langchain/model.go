@@ -15,6 +15,9 @@ import (
 // turn, and the reply is the text to show. The dialogue is kept in the
 // pipeline's conversation, so earlier messages of the prompt are not read.
 type Model struct {
+	// User is who writes; "" is nobody in particular.
+	User string
+
 	p            *pipeline.Pipeline
 	conversation string
 }
@@ -22,7 +25,9 @@ type Model struct {
 var _ llms.Model = Model{}
 
 // NewModel makes a model whose turns belong to the conversation of that id.
-func NewModel(p *pipeline.Pipeline, conversation string) Model { return Model{p, conversation} }
+func NewModel(p *pipeline.Pipeline, conversation string) Model {
+	return Model{p: p, conversation: conversation}
+}
 
 // GenerateContent runs one turn. A streaming function gets an answer's text
 // piece by piece, and a clarification whole. The kind of the result and the
@@ -46,7 +51,7 @@ func (m Model) GenerateContent(ctx context.Context, messages []llms.MessageConte
 		return o.StreamingFunc(ctx, []byte(s))
 	}
 	streamed := false
-	for e, err := range m.p.Stream(ctx, pipeline.Message{Conversation: m.conversation, Text: text}) {
+	for e, err := range m.p.Stream(ctx, pipeline.Message{Conversation: m.conversation, User: m.User, Text: text}) {
 		if err != nil {
 			return nil, err
 		}
