@@ -17,7 +17,6 @@ import (
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/gate/lora"
-	"github.com/askback/askback/generation"
 	"github.com/askback/askback/pipeline"
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/documents"
@@ -30,6 +29,8 @@ type sourceFlags struct {
 	Docs    string `help:"Answer from the files of this folder: Markdown, text, HTML, PDF, CSV, JSON, JSONL, DOCX." type:"path" placeholder:"DIR"`
 	Index   string `help:"Keep the index of --docs in this file and bring it up to date by content; without --docs, answer from this index as askback ingest left it." type:"path" placeholder:"FILE"`
 	Rebuild bool   `help:"If the index file cannot be used, move it aside and build a new one."`
+	embeddingFlags
+	chatFlags
 }
 
 // gateFlags choose the clarifier and when it asks.
@@ -38,8 +39,10 @@ type gateFlags struct {
 	PreThreshold  float64       `help:"Score, 0 to 1, from which gate 1 asks. Default: calibrated." placeholder:"SCORE"`
 	PostThreshold float64       `help:"Score, 0 to 1, from which gate 2 asks. Default: calibrated." placeholder:"SCORE"`
 	MaxAsks       int           `help:"Clarifications in a row, both gates together." default:"2"`
-	GateTimeout   time.Duration `help:"Time for each gate; after it the turn goes on without asking." default:"5s"`
+	GateTimeout   time.Duration `help:"Time for each gate, beside that of the clarifier model; after it the turn goes on without asking." default:"5s"`
 	Expire        age           `help:"How long a clarification waits for its reply, such as 12h or 30d. Default: as long as it takes." placeholder:"AGE"`
+	clarifierFlags
+	serverFlags
 }
 
 func newConversationID() string {
@@ -54,13 +57,16 @@ func (f gateFlags) policy() gate.Policy {
 	if f.MaxAsks == 0 {
 		p.MaxInARow = -1
 	}
+	if f.ClarifierModel != "" {
+		p.TimeLimit += f.ClarifierTimeout
+	}
 	return p
 }
 
 // maxThreshold is above every score; more than it is a slip, such as 70 for .70.
 const maxThreshold = 2
 
-// clarifier loads the clarifier with the adapter that the flags name.
+// clarifier loads the embedded clarifier with the adapter that the flags name.
 func (f gateFlags) clarifier() (*lora.Clarifier, error) {
 	for name, v := range map[string]float64{"--pre-threshold": f.PreThreshold, "--post-threshold": f.PostThreshold} {
 		if !(v >= 0 && v <= maxThreshold) {
@@ -87,6 +93,7 @@ type assistant struct {
 	sources       string   // what is loaded, in a line
 	documents     []string // their names
 	clarifierName string
+	served        []string // what a model server does, in a line each
 	try           []suggestion
 }
 
@@ -105,11 +112,15 @@ func (a *assistant) close() {
 
 // openAssistant wires the embedded parts. Progress and reports go to errOut.
 func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateFlags, c conversationFlags) (opened *assistant, err error) {
-	clarifier, err := g.clarifier()
+	screen, err := g.clarifier()
 	if err != nil {
 		return nil, err
 	}
-	a := &assistant{clarifierName: clarifier.Name()}
+	clarifier, err := g.cascade(screen)
+	if err != nil {
+		return nil, err
+	}
+	a := &assistant{clarifierName: screen.Name(), served: served(s, g)}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -118,7 +129,15 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 	if a.store, err = c.open(ctx); err != nil {
 		return nil, err
 	}
-	embedder, err := minilm.New()
+	own, err := minilm.New()
+	if err != nil {
+		return nil, err
+	}
+	generator, err := s.generator(g.serverFlags, own)
+	if err != nil {
+		return nil, err
+	}
+	embedder, err := s.embeddingFlags.open(ctx, g.serverFlags, own)
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +153,13 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 	}
 	a.pipeline, err = pipeline.New(pipeline.Parts{
 		Store: a.store, Retriever: a.knowledge, Clarifier: clarifier, Policy: g.policy(),
-		Generator: generation.Extractive{Embedder: embedder}, Matcher: embedder,
+		Generator: generator, Matcher: own,
 	})
 	return a, err
 }
 
 // openSample loads the sample knowledge base, whose vectors are built in.
-func (a *assistant) openSample(ctx context.Context, embedder *minilm.Embedder) (err error) {
+func (a *assistant) openSample(ctx context.Context, embedder textEmbedder) (err error) {
 	vectors, err := sample.Vectors(embedder.Identity())
 	if err != nil {
 		return err
@@ -169,7 +188,7 @@ func (a *assistant) openSample(ctx context.Context, embedder *minilm.Embedder) (
 }
 
 // openFolder indexes a folder of files.
-func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFlags, embedder *minilm.Embedder) error {
+func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFlags, embedder textEmbedder) error {
 	if addr := os.Getenv("QDRANT_ADDR"); addr != "" {
 		return usagef("--docs answers from a folder in this process, but QDRANT_ADDR (%s) is set: fill the collection with askback ingest %s, and ask without --docs; or unset QDRANT_ADDR", addr, s.Docs)
 	}
@@ -200,7 +219,7 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 
 // sync reads fsys and brings the index up to date with it, with progress on a
 // terminal; what could not be read is named on errOut.
-func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embedder *minilm.Embedder) (retrieval.SyncReport, error) {
+func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embedder textEmbedder) (retrieval.SyncReport, error) {
 	bar := progress(errOut, -1, "reading")
 	defer bar.Finish()
 	var skipped []documents.Result
@@ -231,7 +250,7 @@ func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embe
 }
 
 // inputs gives the readable documents of fsys, cut by the encoder's tokens.
-func inputs(ctx context.Context, fsys fs.FS, embedder *minilm.Embedder, report func(documents.Result)) iter.Seq2[retrieval.Input, error] {
+func inputs(ctx context.Context, fsys fs.FS, embedder textEmbedder, report func(documents.Result)) iter.Seq2[retrieval.Input, error] {
 	cache, err := os.UserCacheDir() // of the PDF reader's compiled code
 	if err == nil {
 		cache = filepath.Join(cache, "askback")
@@ -251,3 +270,15 @@ func counted(n int, thing string) string {
 }
 
 func dirOf(path string) string { return filepath.Dir(path) }
+
+// served says what a model server does for the assistant.
+func served(s sourceFlags, g gateFlags) (lines []string) {
+	for _, m := range []struct{ does, name string }{
+		{"writes the answers", s.ChatModel}, {"embeds", s.EmbeddingModel}, {"is asked where the clarifier is unsure", g.ClarifierModel},
+	} {
+		if m.name != "" {
+			lines = append(lines, m.name+" "+m.does)
+		}
+	}
+	return lines
+}

@@ -151,7 +151,16 @@ func (t *talk) welcome(ready time.Duration) {
 	fmt.Fprintf(t.out, "%s answers from your documents, and asks back instead of guessing.\n\n", s.bold("askback"))
 	fmt.Fprintf(t.out, "  sources    %s\n", t.sources)
 	fmt.Fprintf(t.out, "  clarifier  %s\n", t.clarifierName)
-	fmt.Fprintf(t.out, "  ready in   %.2f s; everything runs in this process\n\n", ready.Seconds())
+	where := "; everything runs in this process"
+	for i, line := range t.served {
+		label := ""
+		if i == 0 {
+			label = "models"
+		}
+		fmt.Fprintf(t.out, "  %-9s  %s\n", label, line)
+		where = ""
+	}
+	fmt.Fprintf(t.out, "  ready in   %.2f s%s\n\n", ready.Seconds(), where)
 	if len(t.try) > 0 {
 		fmt.Fprintln(t.out, "Try (type the number):")
 		for i, q := range t.try {

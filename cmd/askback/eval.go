@@ -37,7 +37,11 @@ func (c *evalCommand) Run(ctx context.Context, io streams) error {
 	if sameFile(c.Predictions, c.Cases) {
 		return usagef("--predictions would overwrite the cases; name another file")
 	}
-	clarifier, err := c.clarifier()
+	screen, err := c.clarifier()
+	if err != nil {
+		return err
+	}
+	clarifier, err := c.cascade(screen)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,8 @@ type ingestCommand struct {
 	Replace bool   `help:"Let the folder replace all that the store holds, even if they have no file in common."`
 	DryRun  bool   `help:"Only say what would be done; embed and store nothing."`
 	JSON    bool   `name:"json" help:"Print the report as one JSON object."`
+	embeddingFlags
+	serverFlags
 }
 
 // Run reads the folder, and prints what was done and what was not.
@@ -36,7 +38,11 @@ func (c *ingestCommand) Run(ctx context.Context, io streams) error {
 		return usageError{err}
 	}
 	defer folder.Close()
-	model, err := minilm.New()
+	own, err := minilm.New()
+	if err != nil {
+		return err
+	}
+	model, err := c.embeddingFlags.open(ctx, c.serverFlags, own)
 	if err != nil {
 		return err
 	}
@@ -89,7 +95,7 @@ type ingestNote struct {
 func (r ingestReport) stored() int { return len(r.Added) + len(r.Changed) }
 
 // sync does the work. The report is what was done until an error.
-func (c *ingestCommand) sync(ctx context.Context, errOut io.Writer, folder fs.FS, model *minilm.Embedder, target *target, work *embedding) (ingestReport, error) {
+func (c *ingestCommand) sync(ctx context.Context, errOut io.Writer, folder fs.FS, model textEmbedder, target *target, work *embedding) (ingestReport, error) {
 	r := ingestReport{Folder: c.Dir, Store: target.name, DryRun: c.DryRun}
 	forecast := newForecast(folder)
 	bar := progress(errOut, -1, "reading")

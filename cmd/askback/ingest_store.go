@@ -14,7 +14,6 @@ import (
 
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/local"
-	"github.com/askback/askback/retrieval/minilm"
 	"github.com/askback/askback/retrieval/qdrant"
 )
 
@@ -38,7 +37,7 @@ func (t *target) close() {
 }
 
 // openTarget opens the store that the command and the environment choose.
-func openTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, model *minilm.Embedder, work *embedding) (*target, error) {
+func openTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, model textEmbedder, work *embedding) (*target, error) {
 	server, err := qdrantSettings(c.Index)
 	switch {
 	case err != nil:
@@ -68,7 +67,7 @@ func openTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, model *
 }
 
 // openQdrantTarget opens a collection to ingest into.
-func openQdrantTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, o qdrant.Options, model *minilm.Embedder, work *embedding) (*target, error) {
+func openQdrantTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, o qdrant.Options, model textEmbedder, work *embedding) (*target, error) {
 	if c.Rebuild {
 		return nil, usagef("--rebuild is for an index file; a Qdrant collection is deleted on the server")
 	}
@@ -159,7 +158,7 @@ func openIndex(ctx context.Context, errOut io.Writer, path string, rebuild bool,
 
 // openIngested opens what askback ingest has filled: a Qdrant collection or an
 // index file. It gives false if neither is named.
-func (a *assistant) openIngested(ctx context.Context, errOut io.Writer, s sourceFlags, embedder *minilm.Embedder) (bool, error) {
+func (a *assistant) openIngested(ctx context.Context, errOut io.Writer, s sourceFlags, embedder textEmbedder) (bool, error) {
 	server, err := qdrantSettings(s.Index)
 	switch {
 	case err != nil:
@@ -172,7 +171,7 @@ func (a *assistant) openIngested(ctx context.Context, errOut io.Writer, s source
 	return false, nil
 }
 
-func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, o qdrant.Options, embedder *minilm.Embedder) error {
+func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, o qdrant.Options, embedder textEmbedder) error {
 	store, err := openQdrant(ctx, errOut, o, embedder, embedder.Identity())
 	if err != nil {
 		return err
@@ -190,7 +189,7 @@ func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, o qdra
 	return nil
 }
 
-func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, file string, embedder *minilm.Embedder) error {
+func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, file string, embedder textEmbedder) error {
 	path := file
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		path = "" // chatting makes no file
