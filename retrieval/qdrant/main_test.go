@@ -18,7 +18,9 @@ import (
 func TestMain(m *testing.M) {
 	code := qdranttest.Main(m, func() {
 		if addr := os.Getenv(qdranttest.AddrVariable); addr != "" { // the server stays
-			_ = qdrant.Drop(context.Background(), qdrant.Options{Addr: addr, APIKey: os.Getenv("QDRANT_API_KEY"), PlaintextKey: true, Collection: common, Embedder: new(retrievertest.Embedder)})
+			for _, collection := range []string{common, exampleCollection()} {
+				_ = qdrant.Drop(context.Background(), qdrant.Options{Addr: addr, APIKey: os.Getenv("QDRANT_API_KEY"), PlaintextKey: true, Collection: collection})
+			}
 		}
 	})
 	if code == 0 {
@@ -96,3 +98,14 @@ func TestConformance(t *testing.T) {
 }
 
 func trusting(p *qdranttest.Proxy) *tls.Config { return &tls.Config{RootCAs: p.Roots} }
+
+// exampleAddr and exampleCollection serve the example, which has no testing.T.
+func exampleAddr() string {
+	addr, err := qdranttest.SharedAddr()
+	if err != nil {
+		panic(err)
+	}
+	return addr
+}
+
+func exampleCollection() string { return common + "-example" }

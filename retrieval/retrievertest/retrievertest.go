@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +37,11 @@ func Run(t *testing.T, open func(t *testing.T, e retrieval.Embedder) Store) {
 		{"Filter", (*suite).filter},
 		{"Identifiers", (*suite).identifiers},
 		{"KnownIdentifiers", (*suite).knownIdentifiers},
+		{"Spans", (*suite).spans},
+		{"Explain", (*suite).explain},
 		{"Duplicates", (*suite).duplicates},
 		{"Replace", (*suite).replace},
+		{"ReplaceAll", (*suite).replaceAll},
 		{"Delete", (*suite).delete},
 		{"Invalid", (*suite).invalid},
 		{"EmbedderFails", (*suite).embedderFails},
@@ -359,6 +363,123 @@ func (s *suite) knownIdentifiers(t *testing.T) {
 	}
 }
 
+// spans has passages that are about all codes from one to another.
+func (s *suite) spans(t *testing.T) {
+	s.put(t, document("codes.md", "Codes", "ERR-5100 to ERR-5199 come from the network.", "ERR-5200 – ERR-5299 come from the disk.", "ERR-5150 and ERR-5160 are the same.", "Write them down."))
+	for query, want := range map[string]string{
+		"what is ERR-5155": "codes.md/1 codes.md/4",
+		"what is ERR-5250": "codes.md/2 codes.md/4",
+		"what is ERR-5150": "codes.md/3 codes.md/1 codes.md/4",
+		"what is ERR-5300": "codes.md/4",
+	} {
+		if got := ids(s.find(t, retrieval.Query{Texts: []string{query}})); got != want {
+			t.Errorf("%q finds %s, want %s", query, got, want)
+		}
+	}
+	if known, ok := s.store.(retrieval.IdentifierStore); ok {
+		for id, want := range map[string]bool{"ERR-5155": true, "ERR-5300": false} {
+			if got, err := known.KnownIdentifiers(t.Context(), id); err != nil || len(got) != 1 || got[0].Known != want {
+				t.Errorf("%s: %v, %v; want known to be %v", id, got, err, want)
+			}
+		}
+	}
+}
+
+// explain gives what Retrieve gives, and what its scores were made of.
+func (s *suite) explain(t *testing.T) {
+	explainer, ok := s.store.(retrieval.Explainer)
+	if !ok {
+		t.Skip("the store does not explain")
+	}
+	s.put(t, handbook()...)
+	for _, q := range []retrieval.Query{
+		{Texts: []string{"annual leave of contractors"}, Limit: 9},
+		{Texts: []string{"the door is open", "what does ERR-5172 mean"}, Limit: 4},
+		{Texts: []string{"年次有給休暇"}, Filter: map[string]string{"folder": "休"}},
+	} {
+		hits, err := explainer.Explain(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var explained []retrieval.Passage
+		for _, h := range hits {
+			explained = append(explained, h.Passage)
+			var cosine float64
+			shares := false
+			for i, text := range q.Texts {
+				c := cosineOf(Vector(text), Vector(retrieval.EmbeddingText(h.Passage)))
+				if i == 0 || c > cosine {
+					cosine = c
+				}
+				for _, word := range strings.Fields(text) {
+					shares = shares || len(word) > 4 && strings.Contains(retrieval.EmbeddingText(h.Passage), word)
+				}
+			}
+			if math.Abs(h.Cosine-cosine) > 1e-4 {
+				t.Errorf("%q: %s has the cosine %v, want %v", q.Texts, h.ID, h.Cosine, cosine)
+			}
+			if h.BM25 < 0 || shares && h.BM25 == 0 {
+				t.Errorf("%q: %s has the BM25 score %v", q.Texts, h.ID, h.BM25)
+			}
+			if want := strings.Contains(h.Text, "ERR-5172") && strings.Contains(q.Texts[len(q.Texts)-1], "ERR-5172"); want != slices.Equal(h.Identifiers, []string{"ERR-5172"}) {
+				t.Errorf("%q: %s is said to hold %q", q.Texts, h.ID, h.Identifiers)
+			}
+		}
+		if got, want := ids(explained), ids(s.find(t, q)); got != want {
+			t.Errorf("%q: Explain gives %s, Retrieve %s", q.Texts, got, want)
+		}
+	}
+}
+
+func cosineOf(a, b []float32) float64 {
+	var ab, aa, bb float64
+	for i := range a {
+		ab, aa, bb = ab+float64(a[i])*float64(b[i]), aa+float64(a[i])*float64(a[i]), bb+float64(b[i])*float64(b[i])
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+func (s *suite) replaceAll(t *testing.T) {
+	many, ok := s.store.(retrieval.BatchStore)
+	if !ok {
+		t.Skip("the store takes one document at a time")
+	}
+	if err := many.ReplaceAll(t.Context(), nil); err != nil {
+		t.Errorf("no documents: %v", err)
+	}
+	if err := many.ReplaceAll(t.Context(), append(handbook(), retrieval.Chunked{Document: "empty.md", Fingerprint: "e"})); err != nil {
+		t.Fatal(err)
+	}
+	s.wantDocuments(t, map[string]string{"leave.md": "1", "pump.md": "1", "日本.md": "1", "empty.md": "e"})
+	for name, documents := range map[string][]retrieval.Chunked{
+		"a document twice":  {document("new.md", "New", "one"), document("new.md", "New", "two")},
+		"a passage twice":   {document("new.md", "New", "one"), {Document: "other.md", Passages: document("new.md", "New", "one").Passages}},
+		"one that is wrong": {document("new.md", "New", "one"), document("bad.md", "New", "caf\xe9")},
+	} {
+		if err := many.ReplaceAll(t.Context(), documents); !errors.Is(err, retrieval.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+	s.wantDocuments(t, map[string]string{"leave.md": "1", "pump.md": "1", "日本.md": "1", "empty.md": "e"})
+
+	// Large enough for several requests of any store.
+	var texts []string
+	for i := range 700 {
+		texts = append(texts, fmt.Sprintf("item number%d", i))
+	}
+	if err := many.ReplaceAll(t.Context(), []retrieval.Chunked{document("large.md", "List", texts...), document("leave.md", "Leave", "none")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 350, 699} {
+		if got := ids(s.find(t, retrieval.Query{Texts: []string{texts[i]}, Limit: 1})); got != fmt.Sprintf("large.md/%d", i+1) {
+			t.Errorf("%q finds %s", texts[i], got)
+		}
+	}
+	if got := s.find(t, retrieval.Query{Texts: []string{"item"}, Limit: 1000}); len(got) != 700+1+6 {
+		t.Errorf("all are %d passages, want 707", len(got))
+	}
+}
+
 func (s *suite) duplicates(t *testing.T) {
 	s.put(t, handbook()...)
 	for i := range 5 {
@@ -443,7 +564,14 @@ func (s *suite) delete(t *testing.T) {
 
 func (s *suite) invalid(t *testing.T) {
 	s.put(t, handbook()...)
-	const bad = "caf\xe9"
+	for _, bad := range []string{"caf\xe9", "日本"[:4], "\xed\xa0\x80"} {
+		s.invalidWith(t, bad)
+	}
+	s.wantDocuments(t, map[string]string{"leave.md": "1", "pump.md": "1", "日本.md": "1"})
+}
+
+// invalidWith puts bytes that are no valid text into each field.
+func (s *suite) invalidWith(t *testing.T, bad string) {
 	for name, spoil := range map[string]func(p *retrieval.Passage){
 		"text":           func(p *retrieval.Passage) { p.Text = bad },
 		"title":          func(p *retrieval.Passage) { p.Title = bad },
@@ -468,7 +596,6 @@ func (s *suite) invalid(t *testing.T) {
 			t.Errorf("document id %q: error %v, want ErrInvalid", id, err)
 		}
 	}
-	s.wantDocuments(t, map[string]string{"leave.md": "1", "pump.md": "1", "日本.md": "1"})
 }
 
 func (s *suite) embedderFails(t *testing.T) {
