@@ -88,8 +88,8 @@ func (t *turn) carryOver(passages []retrieval.Passage) []retrieval.Passage {
 					return !slices.Contains(asked.Chosen, o.Text) && names(p.Title, o.Text) && !names(t.question, o.Text)
 				})
 			})
-			if len(passages) < before && !names(t.question, chosen) {
-				t.assumed = chosen
+			if len(passages) < before && names(passages[0].Title, chosen) && !slices.ContainsFunc(asked.Options, func(o conversation.Option) bool { return names(t.question, o.Text) }) {
+				t.assumed = chosen // and the answer says so
 			}
 		}
 	}

@@ -226,7 +226,11 @@ func (t *turn) generate(understood string, passages []retrieval.Passage) (Result
 				return fmt.Errorf("writing the answer: %w", err)
 			}
 			if e.Delta != "" {
-				if err := t.emit(Delta{e.Delta}); err != nil {
+				said := e.Delta
+				if t.shown == "" {
+					said = t.stillMeant() + said
+				}
+				if err := t.emit(Delta{said}); err != nil {
 					return err
 				}
 			}
@@ -251,14 +255,24 @@ func (t *turn) generate(understood string, passages []retrieval.Passage) (Result
 	if !whole.Found {
 		return &NoAnswer{Turn{Text: notFound, Question: understood}}, nil
 	}
-	return &Answer{Turn: Turn{Text: whole.Text, Question: understood}, Citations: whole.Citations, Assumption: r.Assumption}, nil
+	return &Answer{Turn: Turn{Text: t.stillMeant() + whole.Text, Question: understood}, Citations: whole.Citations, Assumption: cmp.Or(r.Assumption, t.assumed)}, nil
 }
 
-// assumption is the reading that is taken for granted: when the user would not or
-// could not say which was meant, or said it earlier about another question.
+// stillMeant states what was settled earlier about another question and is taken
+// to hold for this one too. The generator is not told, since it is no part of
+// what is asked.
+func (t *turn) stillMeant() string {
+	if t.assumed == "" {
+		return ""
+	}
+	return fmt.Sprintf("Assuming you still mean %s: ", t.assumed)
+}
+
+// assumption is the reading that is taken for granted when the user would not
+// or could not say which was meant.
 func (t *turn) assumption() string {
 	if t.folded == nil || !t.folded.Assume {
-		return t.assumed
+		return ""
 	}
 	if o := t.pending.Options; len(o) > 0 {
 		return o[0].Text
