@@ -88,7 +88,7 @@ type Conversation struct {
 	Earlier int    `json:"earlier,omitempty"` // turns before those in Turns, which were not read
 	Turns   []Turn `json:"turns"`             // the last turns, oldest first
 	State
-	Asked []Pending `json:"asked,omitempty"` // the clarifications shown here, oldest first, the last 256 of them; none is shown twice
+	Asked []Pending `json:"asked,omitempty"` // the clarifications shown here, oldest first, the last 128 of them; none is shown twice
 	Open  *Turn     `json:"open,omitempty"`  // the turn that runs now, which has no reply yet; a claim's own is not given
 }
 

@@ -23,7 +23,7 @@ const (
 	DefaultQueue = 100
 	// MaxAsked is how many clarifications a conversation is read with, the last
 	// ones.
-	MaxAsked = 256
+	MaxAsked = 128
 )
 
 // ErrClosed says that the store was closed.
@@ -111,6 +111,10 @@ func (m *Memory) claim(r Request) (*memoryClaim, error) {
 		return nil, &RepeatError{k.turns[i].clone()}
 	}
 	c := &memoryClaim{store: m, in: k, request: r, stored: k.view(r.Conversation, r.Last), open: r.Open(len(k.turns)+1, time.Now())}
+	c.stored.Turns = slices.Clone(c.stored.Turns)
+	for i := range c.stored.Turns {
+		c.stored.Turns[i].Detail = nil
+	}
 	c.given = c.stored.Clone()
 	k.claim = c
 	return c, nil

@@ -70,7 +70,7 @@ type Request struct {
 
 // How many of a conversation's last turns are read.
 const (
-	DefaultLast = 100
+	DefaultLast = 50
 	All         = -1
 )
 
@@ -97,8 +97,9 @@ type Info struct {
 
 // Claim is the right to write the next turn of one conversation.
 type Claim interface {
-	// Conversation is the state when the claim was made. The caller may change
-	// the copy freely; only Commit stores anything.
+	// Conversation is the state when the claim was made; its turns come without
+	// their Detail. The caller may change the copy freely; only Commit stores
+	// anything.
 	Conversation() *Conversation
 	// Commit stores next, all or nothing, and ends the claim. Turns already
 	// stored are never rewritten: next.Turns must begin with them, and what is

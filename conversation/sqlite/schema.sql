@@ -18,7 +18,8 @@ CREATE TABLE turn (
 	conversation TEXT NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
 	number       INTEGER NOT NULL,      -- from 1, without gaps
 	key          TEXT,                  -- of the message, or null
-	body         TEXT NOT NULL,         -- conversation.Turn
+	body         TEXT NOT NULL,         -- conversation.Turn without its detail
+	detail       TEXT,                  -- Turn.Detail, or null
 	UNIQUE (conversation, number),
 	UNIQUE (conversation, key)
 );

@@ -125,7 +125,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	s := open(t, path, Options{})
 	c, err := s.Load(t.Context(), "a", conversation.All)
-	if err != nil || len(c.Turns) != 2 || c.Turns[1].Reply != "Which bike?" || c.Pending == nil || c.Pending.ID != "c2" {
+	if err != nil || len(c.Turns) != 2 || c.Turns[1].Reply != "Which bike?" || string(c.Turns[0].Detail) != `{"score":0.50,"text":"a\u0000<b"}` || c.Pending == nil || c.Pending.ID != "c2" {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if len(c.Asked) != 2 || c.Asked[0].ID != "c1" || c.Asked[0].Options[1].Text != "City 2" || c.Asked[1].ID != "c2" {

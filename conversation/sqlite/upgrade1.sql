@@ -10,7 +10,8 @@ SELECT id, '', strftime('%s', 'now') * 1000000 + changed, strftime('%s', 'now') 
 	(SELECT count(*) FROM turn1 WHERE conversation = id),
 	CASE WHEN pending IS NULL THEN '{}' ELSE json_object('pending', json(pending)) END
 FROM conversation1;
-INSERT INTO turn (conversation, number, body) SELECT conversation, number, body FROM turn1;
+INSERT INTO turn (conversation, number, body, detail)
+SELECT conversation, number, json_remove(body, '$.detail'), json_extract(body, '$.detail') FROM turn1;
 INSERT INTO asked (conversation, id, number, body)
 SELECT c.id, json_extract(value, '$.id'), key + 1, value FROM conversation1 AS c, json_each(c.asked);
 DROP TABLE turn1;

@@ -516,7 +516,7 @@ func testLast(t *testing.T, s conversation.Store) {
 	c := claim.Conversation()
 	const turns = conversation.DefaultLast + 50
 	for i := range turns {
-		c.Turns = append(c.Turns, conversation.Turn{Number: i + 1, Text: fmt.Sprint("t", i+1)})
+		c.Turns = append(c.Turns, conversation.Turn{Number: i + 1, Text: fmt.Sprint("t", i+1), Detail: json.RawMessage(`{}`)})
 	}
 	for i := range conversation.MaxAsked + 10 {
 		c.Asked = append(c.Asked, conversation.Pending{ID: fmt.Sprint("c", i+1), Text: "which?"})
@@ -540,6 +540,11 @@ func testLast(t *testing.T, s conversation.Store) {
 		t.Fatal(err)
 	}
 	c = claim.Conversation()
+	for _, turn := range c.Turns {
+		if turn.Detail != nil {
+			t.Errorf("a claim was given the detail %s", turn.Detail)
+		}
+	}
 	if got := texts(c); got != fmt.Sprintf("%d t%d|%d t%d", turns-1, turns-1, turns, turns) {
 		t.Fatalf("a claim on the last 2 has %s", got)
 	}
@@ -576,9 +581,9 @@ func testKey(t *testing.T, s conversation.Store) {
 		t.Fatalf("the second did not wait for the first: %v", err)
 	case <-time.After(30 * time.Millisecond):
 	}
-	commit(t, first, conversation.Turn{Number: 1, Text: "hello", Kind: conversation.KindAnswer, Reply: "hi"})
+	commit(t, first, conversation.Turn{Number: 1, Text: "hello", Kind: conversation.KindAnswer, Reply: "hi", Detail: json.RawMessage(`[1]`)})
 	var repeat *conversation.RepeatError
-	if err := <-second; !errors.As(err, &repeat) || repeat.Turn.Reply != "hi" || repeat.Turn.Number != 1 || repeat.Turn.Key != "k" {
+	if err := <-second; !errors.As(err, &repeat) || repeat.Turn.Reply != "hi" || string(repeat.Turn.Detail) != "[1]" || repeat.Turn.Number != 1 || repeat.Turn.Key != "k" {
 		t.Fatalf("the second got %v, want the first's turn", err)
 	}
 	say(t, s, "a", "another message")

@@ -58,7 +58,7 @@ func (c *claim) take(ctx context.Context) (free bool, err error) {
 		if _, err := t.exec("UPDATE conversation SET open = ?2, turns = ?3 WHERE id = ?1", r.Conversation, open, h.turns); err != nil {
 			return err
 		}
-		if c.stored, err = h.load(t, r.Conversation, r.Last); err != nil {
+		if c.stored, err = h.load(t, r.Conversation, r.Last, "NULL"); err != nil {
 			return err
 		}
 		free = true
@@ -103,9 +103,9 @@ func (c *claim) repeated(t tx) error {
 	if c.request.Key == "" {
 		return nil
 	}
-	turns, err := bodies[conversation.Turn](t, "SELECT body FROM turn WHERE conversation = ?1 AND key = ?2", c.request.Conversation, c.request.Key)
-	if err == nil && len(turns) > 0 {
-		return &conversation.RepeatError{Turn: turns[0]}
+	found, err := turns(t, "SELECT body, detail FROM turn WHERE conversation = ?1 AND key = ?2", c.request.Conversation, c.request.Key)
+	if err == nil && len(found) > 0 {
+		return &conversation.RepeatError{Turn: found[0]}
 	}
 	return err
 }
@@ -188,12 +188,14 @@ func (c *claim) Commit(ctx context.Context, next *conversation.Conversation) err
 			return fmt.Errorf("conversation %q: %w", id, conversation.ErrLost)
 		}
 		for _, turn := range n.Turns[len(c.stored.Turns):] {
+			detail := sql.NullString{String: string(turn.Detail), Valid: len(turn.Detail) > 0}
+			turn.Detail = nil
 			body, err := encode(turn)
 			if err != nil {
 				return err
 			}
 			key := sql.NullString{String: turn.Key, Valid: turn.Settled()}
-			if _, err := t.exec("INSERT INTO turn (conversation, number, key, body) VALUES (?1, ?2, ?3, ?4)", id, turn.Number, key, body); err != nil {
+			if _, err := t.exec("INSERT INTO turn (conversation, number, key, body, detail) VALUES (?1, ?2, ?3, ?4, ?5)", id, turn.Number, key, body, detail); err != nil {
 				return err
 			}
 		}

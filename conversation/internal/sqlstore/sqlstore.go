@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,6 +128,30 @@ func bodies[T any](t tx, query string, args ...any) (out []T, err error) {
 	return out, rows.Err()
 }
 
+// turns gives the turns that a query yields by their body and detail.
+func turns(t tx, query string, args ...any) (out []conversation.Turn, err error) {
+	rows, err := t.QueryContext(t.ctx, t.rewrite(query), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var body, detail sql.RawBytes
+		var v conversation.Turn
+		if err := rows.Scan(&body, &detail); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(body, &v); err != nil {
+			return nil, err
+		}
+		if detail != nil {
+			v.Detail = slices.Clone(json.RawMessage(detail))
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
 // transact runs do in a transaction, all or nothing, and again if the database
 // says that this may help.
 func (s *Store) transact(ctx context.Context, o *sql.TxOptions, do func(tx) error) error {
@@ -211,7 +236,7 @@ func (s *Store) Load(ctx context.Context, id string, last int) (c *conversation.
 		if err != nil {
 			return err
 		}
-		if c, err = h.load(t, id, last); err != nil || !h.open.Valid {
+		if c, err = h.load(t, id, last, "detail"); err != nil || !h.open.Valid {
 			return err
 		}
 		c.Open = new(conversation.Turn)
@@ -228,12 +253,13 @@ type head struct {
 	open  sql.NullString // the turn that runs, or whose process died
 }
 
-// load reads what belongs to the row.
-func (h head) load(t tx, id string, last int) (*conversation.Conversation, error) {
+// load reads what belongs to the row, with the column that is named for the
+// turns' details or "NULL".
+func (h head) load(t tx, id string, last int, detail string) (*conversation.Conversation, error) {
 	c := &conversation.Conversation{ID: id, User: h.owner, Earlier: conversation.Earlier(h.turns, last)}
 	err := json.Unmarshal([]byte(h.state), &c.State)
 	if err == nil {
-		c.Turns, err = bodies[conversation.Turn](t, "SELECT body FROM turn WHERE conversation = ?1 AND number > ?2 ORDER BY number", id, c.Earlier)
+		c.Turns, err = turns(t, "SELECT body, "+detail+" FROM turn WHERE conversation = ?1 AND number > ?2 ORDER BY number", id, c.Earlier)
 	}
 	if err == nil {
 		c.Asked, err = bodies[conversation.Pending](t, `SELECT body FROM (SELECT number, body FROM asked WHERE conversation = ?1

@@ -20,7 +20,8 @@ CREATE TABLE turn (
 	conversation text COLLATE "C" NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
 	number       integer NOT NULL,       -- from 1, without gaps
 	key          text COLLATE "C",       -- of the message, or null
-	body         text NOT NULL,          -- conversation.Turn
+	body         text NOT NULL,          -- conversation.Turn without its detail
+	detail       text,                   -- Turn.Detail, or null
 	PRIMARY KEY (conversation, number),
 	UNIQUE (conversation, key)
 );
