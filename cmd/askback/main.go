@@ -40,6 +40,8 @@ type cli struct {
 
 	Ingest ingestCommand `cmd:"" help:"Bring an index file or a Qdrant collection up to date with a folder."`
 
+	Doctor doctorCommand `cmd:"" help:"Check what the settings name: servers, models, index, clarifier; and say what to do where something is wrong."`
+
 	Conversations conversationsCommand `cmd:"" help:"List, show, export and delete conversations."`
 
 	Version kong.VersionFlag `help:"Show the version and leave." env:"-"`
