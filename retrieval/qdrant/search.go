@@ -162,7 +162,7 @@ func (r *run) round(ctx context.Context, pinned pins) (hits []retrieval.Hit, ids
 	filter := r.mine(r.must, append(not, asked.leftOut()...))
 	// Passages with the same text, and those beyond PerDocument, are passed
 	// over, so that more are looked at than are wanted.
-	n, top := max(depth, 4*r.Limit), r.Limit+r.Limit/2+32
+	n, top := max(depth, 4*r.Limit), 2*r.Limit+8
 	for {
 		start := time.Now()
 		candidates, all, err := r.find(ctx, filter, asked, n)
@@ -193,9 +193,13 @@ func (r *run) round(ctx context.Context, pinned pins) (hits []retrieval.Hit, ids
 // reports whether nothing is beyond the first n places.
 func (r *run) find(ctx context.Context, filter *api.Filter, asked *asked, n int) (candidates []*candidate, all bool, err error) {
 	var queries []*api.QueryPoints
+	fields := []string{fieldDocument, fieldVersion}
+	if asked != nil {
+		fields = append(fields, fieldKeys)
+	}
 	query := func(q *api.Query, using string, limit int, filter *api.Filter) *api.QueryPoints {
 		p := &api.QueryPoints{CollectionName: r.options.Collection, Query: q, Filter: filter, Limit: api.PtrOf(uint64(limit)), Params: r.params(),
-			WithPayload: api.NewWithPayloadInclude(fieldDocument, fieldVersion, fieldKeys)}
+			WithPayload: api.NewWithPayloadInclude(fields...)}
 		if using != "" {
 			p.Using = &using
 		}
@@ -426,7 +430,7 @@ func (r *run) read(ctx context.Context, candidates []*candidate, pinned pins, st
 			records[document] = recordOf(p.Payload)
 		}
 	}
-	ok = pinned.check(found, records, start, asked)
+	ok = pinned.check(found, records, &r.seen, start, asked)
 	for _, c := range candidates {
 		p := points[c.id]
 		if p == nil || records[c.document].version != c.version && pinned[c.document].version != c.version {

@@ -22,6 +22,7 @@ type Store struct {
 	version string // the server's
 	locks   locks  // documents being written
 	leftovers
+	seen seen
 
 	life      sync.Mutex // guards the making of the collection
 	attached  atomic.Bool

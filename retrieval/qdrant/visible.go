@@ -2,6 +2,7 @@ package qdrant
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	api "github.com/qdrant/go-client/qdrant"
@@ -42,9 +43,9 @@ const maxRounds = 20
 // version, with the documents' records, which were read after asked. It reports
 // whether the search saw each document as it is, or was when it began: either
 // the version that it was pinned to holds still, or was replaced so lately that
-// its points are there still, or the only version found has held for long. If
-// not, it pins what holds now, for the next round.
-func (p pins) check(found map[string]map[string]bool, records map[string]record, start, asked time.Time) bool {
+// its points are there still, or the only version found has held for long or was
+// seen to hold before. If not, it pins what holds now, for the next round.
+func (p pins) check(found map[string]map[string]bool, records map[string]record, seen *seen, start, asked time.Time) bool {
 	ok := true
 	for document, versions := range found {
 		now := records[document]
@@ -54,13 +55,43 @@ func (p pins) check(found map[string]map[string]bool, records map[string]record,
 			continue
 		case isPinned && pinned.version == now.previous && now.version != "" && time.Since(pinned.since) < grace:
 			continue
-		case !isPinned && len(versions) == 1 && versions[now.version] && start.Sub(now.committed) > settled:
+		case !isPinned && len(versions) == 1 && versions[now.version] && (start.Sub(now.committed) > settled || seen.has(document, now.version, start)):
 			continue
 		}
+		seen.add(document, now.version, time.Now())
 		p[document] = pin{now.version, asked}
 		ok = false
 	}
 	return ok
+}
+
+// seen remembers of some documents a version that held at a time, so that a
+// later search that finds it need not be made twice.
+type seen struct {
+	mu sync.Mutex
+	of map[string]pin
+}
+
+// maxSeen bounds what is remembered.
+const maxSeen = 1 << 16
+
+func (s *seen) add(document, version string, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.of) >= maxSeen || s.of == nil {
+		s.of = make(map[string]pin)
+	}
+	if s.of[document].version != version {
+		s.of[document] = pin{version, at}
+	}
+}
+
+// has reports whether the version held before start.
+func (s *seen) has(document, version string, start time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.of[document]
+	return ok && p.version == version && p.since.Before(start)
 }
 
 // exists reports whether readers can see a passage that meets the conditions.

@@ -373,6 +373,7 @@ func (w *writing) commit(ctx context.Context) error {
 		return err
 	}
 	for _, d := range w.documents {
+		w.seen.add(d.Document, d.version, time.Now())
 		w.leftovers.add(d.Document, d.version, d.old)
 	}
 	return nil
