@@ -2,10 +2,12 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -32,7 +34,15 @@ func params(dir string) testscript.Params {
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ASKBACK_GATE_TIMEOUT", slow)
+			e.Setenv("POSTGRES", os.Getenv("ASKBACK_TEST_POSTGRES"))
+			e.Setenv("UNIQUE", fmt.Sprint("test-", time.Now().UnixNano()))
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "postgres" {
+				return os.Getenv("ASKBACK_TEST_POSTGRES") != "", nil
+			}
+			return false, fmt.Errorf("no such condition: %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			// code N program args: runs the program and wants that exit code.
