@@ -198,10 +198,12 @@ var (
 	numberRef = wordSet(`order ticket invoice case reference ref part article item serial number no id nr code`)
 	units     = wordSet(`kg mg g km m cm mm ml l gb mb kb tb ms s h min k px p w kw v hz khz mhz ghz mah ah wh kwh nm rpm gsm mbps am pm
 		eur usd gbp chf c f x`)
-	// Upper-case words before a number that is a quantity or a year.
+	// Words before a number that is a quantity or a date, in upper case.
 	notCode = wordSet(`USD EUR GBP CHF JPY INR CNY AUD CAD SEK NOK DKK PLN CZK BRL MXN ZAR SGD HKD NZD
-		AND OR THE FOR OF TO IN BY AT IS ARE OVER UNDER ABOUT MAX MIN FROM THAN PAY ALL UP
-		JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC`)
+		AND OR THE FOR OF TO IN BY AT ON AS A AN S IS ARE WAS WERE OVER UNDER ABOUT MAX MIN FROM THAN PAY ALL UP ONLY WITH
+		BETWEEN SINCE UNTIL TILL BEFORE AFTER DURING WITHIN AROUND THROUGH THIS THAT LAST NEXT YEAR YEARS
+		JAN FEB MAR APR MAY JUN JUL AUG SEP SEPT OCT NOV DEC
+		JANUARY FEBRUARY MARCH APRIL JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER`)
 )
 
 func wordSet(words string) map[string]bool {
@@ -285,14 +287,14 @@ func pair(text string, word, number token) (Identifier, bool) {
 		return Identifier{}, false
 	}
 	_, digits, _ := count(number.text)
-	if digits < 2 || !isDigitByte(number.text[0]) || strings.ContainsAny(number.text, "./") || len(word.text) > 12 || dateLike.MatchString(number.text) {
+	if notCode[strings.ToUpper(word.text)] || digits < 2 || !isDigitByte(number.text[0]) || strings.ContainsAny(number.text, "./") || len(word.text) > 12 || dateLike.MatchString(number.text) {
 		return Identifier{}, false
 	}
 	if letters, _, upper := count(number.text); letters > 1 || upper != letters {
 		return Identifier{}, false
 	}
 	_, _, upper := count(word.text)
-	sure := upper == len(word.text) && upper >= 2 && upper <= 6 && digits >= 3 && gap == " " && !notCode[word.text] &&
+	sure := upper == len(word.text) && upper >= 2 && upper <= 6 && digits >= 3 && gap == " " &&
 		!numberRef[strings.ToLower(word.text)] && !year.MatchString(number.text)
 	return newIdentifier(word.text+" "+number.text, sure), true
 }

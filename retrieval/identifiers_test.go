@@ -61,6 +61,18 @@ func TestIdentifiers(t *testing.T) {
 	}
 }
 
+// An ordinary word before a number makes no identifier of it, sure or not, so
+// that one "in2019" in a text does not make codes of all years.
+func TestNumbersAfterOrdinaryWords(t *testing.T) {
+	for _, text := range []string{
+		"sales in 2019", "In 2019", "from 2018 to 2019", "December 31", "years 2019", "the 24 hours", "a 20 kg case", "IN 2019", "since 1994", "on 15 May",
+	} {
+		if got := ScanIdentifiers(text); len(got) > 0 {
+			t.Errorf("ScanIdentifiers(%q) finds %+v", text, got)
+		}
+	}
+}
+
 // Spellings in one line are the same identifier; lines differ.
 func TestIdentifierKeys(t *testing.T) {
 	lines := [][]string{
