@@ -75,7 +75,23 @@
 // # Stores
 //
 // A Store gives one claim at a time on a conversation, over all processes that
-// share it, and commits a turn all or nothing. Memory is the store for one
-// process; the sub-package sqlite keeps conversations in a file. storetest is
-// the suite that every store passes.
+// share it. Memory is the store for one process; the sub-package sqlite keeps
+// conversations in a file, postgres in a database for any number of machines.
+// storetest is the suite that every store passes.
+//
+// A turn goes so:
+//
+//	Begin    waits for its place in line; claims; keeps the user's words; reads the last turns
+//	Commit   stores turn and state, all or nothing, and ends the claim
+//	Release  ends the claim, and nothing was said
+//	death    the claim runs out; the next Begin keeps the words as a turn of KindPartial,
+//	         or takes the turn up again if it is the same message, by its key
+//	a key    whose turn is stored gives that turn
+//
+// A turn of KindPartial, also one that was stopped after a part of its answer was
+// shown, settles nothing: what waited still waits, and the same message may be
+// sent again. It is no part of the dialogue that the other stages read.
+//
+// A long conversation is read by its last turns (Conversation.Earlier tells how
+// many there are before), so that a turn costs the same in it as in a short one.
 package conversation
