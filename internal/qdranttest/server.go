@@ -138,8 +138,17 @@ var shared struct {
 // that is started now and ended by Main.
 func Shared(t testing.TB) (addr string) {
 	t.Helper()
+	addr, err := SharedAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+// SharedAddr is Shared for examples.
+func SharedAddr() (addr string, err error) {
 	if addr := os.Getenv(AddrVariable); addr != "" {
-		return addr
+		return addr, nil
 	}
 	shared.once.Do(func() {
 		if shared.folder, shared.err = os.MkdirTemp("", "qdranttest"); shared.err == nil {
@@ -148,9 +157,9 @@ func Shared(t testing.TB) (addr string) {
 		}
 	})
 	if shared.err != nil {
-		t.Fatal(shared.err)
+		return "", shared.err
 	}
-	return shared.server.Addr
+	return shared.server.Addr, nil
 }
 
 // Main runs a package's tests, for TestMain, then cleanup, and ends the shared

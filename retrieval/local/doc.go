@@ -7,7 +7,7 @@
 //	passages, err := index.Retrieve(ctx, retrieval.Query{Texts: []string{"How many days of leave?"}})
 //
 // All searching is in memory (memory.go): vectors in blocks, scanned whole
-// (dense.go), an inverted index of words (bm25.go, terms.go), and the exact
+// (dense.go), an inverted index of words (bm25.go), and the exact
 // identifiers that passages hold. Search (search.go) ranks by both, fuses, and
 // lets identifiers decide where the question names one.
 //

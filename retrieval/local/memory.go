@@ -47,9 +47,9 @@ type span struct {
 
 // knownIdentifier is an identifier that passages hold.
 type knownIdentifier struct {
-	text  string  // as first written
-	slots []int32 // of the passages that hold it, ascending
-	sure  []int32 // of those in which its form is sure
+	retrieval.Identifier         // as first written
+	slots                []int32 // of the passages that hold it, ascending
+	sure                 []int32 // of those in which its form is sure
 }
 
 func newMemory(dim int) *memory {
@@ -107,7 +107,7 @@ func (m *memory) add(e *entry) int32 {
 	for _, id := range e.identifiers {
 		k := m.known[id.Key]
 		if k == nil {
-			k = &knownIdentifier{text: id.Text}
+			k = &knownIdentifier{Identifier: id}
 			m.known[id.Key] = k
 		}
 		k.slots = append(k.slots, slot)
@@ -115,7 +115,7 @@ func (m *memory) add(e *entry) int32 {
 			continue
 		}
 		if len(k.sure) == 0 {
-			k.text = id.Text
+			k.Identifier = id
 			if id.Family != "" {
 				if m.families[id.Family] == nil {
 					m.families[id.Family] = make(map[string]bool)

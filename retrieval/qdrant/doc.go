@@ -19,10 +19,11 @@
 // A document is replaced in one step for readers (write.go). Each of its points
 // carries the version of the document that it belongs to, and a record, a point
 // without vectors, says which version holds. A writer first stores all points of
-// the new version, counts them, then changes the record, then deletes the old
-// points. A reader looks at the records of what it found and drops other
-// versions (visible.go). Ids are made from the content, so that a write that is
-// repeated, by a retry or after a crash, changes nothing.
+// the new version, counts them, then changes the record. A reader looks at the
+// records of what it found and drops other versions (visible.go). The old points
+// are deleted when no search needs them any more (sweep.go). Ids are made from
+// the content, so that a write that is repeated, by a retry or after a crash,
+// changes nothing.
 //
 // The collection is made by the first write. What made it is kept as its
 // metadata and compared when it is opened (collection.go). Calls are repeated

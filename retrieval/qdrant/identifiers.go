@@ -3,11 +3,11 @@ package qdrant
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	api "github.com/qdrant/go-client/qdrant"
 
-	"github.com/askback/askback/internal/edit"
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/internal/prepare"
 )
@@ -61,12 +61,12 @@ func (s *Store) wanted(ctx context.Context, texts []string) ([]retrieval.Identif
 		if family == "" || failed != nil {
 			return false
 		}
-		is1, ok := known[family]
+		there, ok := known[family]
 		if !ok {
-			is1, failed = s.exists(ctx, "looking for identifiers", []*api.Condition{is(fieldFamilies, family)}, nil)
-			known[family] = is1
+			there, failed = s.exists(ctx, "looking for identifiers", []*api.Condition{is(fieldFamilies, family)}, nil)
+			known[family] = there
 		}
-		return is1
+		return there
 	})
 	return identifiers, failed
 }
@@ -178,9 +178,6 @@ func (a *asked) kindsHeld(c *candidate) int {
 	return n
 }
 
-// nearestLimit is how many identifiers nearest offers.
-const nearestLimit = 3
-
 // facetLimit is the most stored identifiers that are compared with an unknown
 // one, the most frequent first.
 const facetLimit = 10_000
@@ -230,59 +227,31 @@ func (s *Store) KnownIdentifiers(ctx context.Context, text string) ([]retrieval.
 	return out, nil
 }
 
-// nearest gives the stored identifiers most like one, best first: by edit
-// distance, those of its family before others, and the nearer number first.
+// nearest gives the stored identifiers most like one, best first.
 func (s *Store) nearest(ctx context.Context, id retrieval.Identifier) ([]string, error) {
-	type near struct {
-		retrieval.Identifier
-		distance int
-		other    bool // of another family
-	}
-	var found []near
-	seen := make(map[string]bool)
-	consider := func(must ...*api.Condition) error {
-		stored, err := s.facet(ctx, fieldSure, must...)
-		if err != nil {
-			return err
-		}
-		for _, text := range stored {
-			scanned := retrieval.ScanIdentifiers(text)
-			if len(scanned) != 1 || !scanned[0].Sure || scanned[0].Key == id.Key || seen[scanned[0].Key] {
-				continue
-			}
-			it := scanned[0]
-			seen[it.Key] = true
-			related := id.Family != "" && it.Family == id.Family
-			allowed := len(id.Key) / 4 // a slip or two
-			if related {
-				allowed = len(id.Key)
-			}
-			if d := edit.Distance([]byte(id.Key), []byte(it.Key), allowed); d <= allowed {
-				found = append(found, near{it, d, !related})
-			}
-		}
-		return nil
-	}
+	stored := make(map[string]retrieval.Identifier)
+	var families [][]*api.Condition
 	if id.Family != "" {
-		if err := consider(is(fieldFamilies, id.Family)); err != nil {
+		families = append(families, []*api.Condition{is(fieldFamilies, id.Family)})
+	}
+	for _, must := range append(families, nil) {
+		values, err := s.facet(ctx, fieldSure, must...)
+		if err != nil {
 			return nil, err
 		}
-	}
-	if err := consider(); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(found, func(a, b near) int {
-		if a.other != b.other {
-			if a.other {
-				return 1
+		for _, text := range values {
+			scanned := retrieval.ScanIdentifiers(text)
+			if len(scanned) != 1 || !scanned[0].Sure {
+				continue
 			}
-			return -1
+			if _, ok := stored[scanned[0].Key]; !ok {
+				stored[scanned[0].Key] = scanned[0]
+			}
 		}
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.Text, b.Text))
-	})
+	}
 	var texts []string
-	for _, n := range found {
-		if len(texts) == nearestLimit {
+	for _, n := range prepare.Nearest(id, maps.Values(stored)) {
+		if len(texts) == prepare.NearestLimit {
 			break
 		}
 		// Some may be of points that readers do not see.
