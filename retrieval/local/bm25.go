@@ -15,12 +15,6 @@ type postings struct {
 	live  int       // how many of slots are not deleted
 }
 
-// A termCount says how often a passage holds a term.
-type termCount struct {
-	term  int32
-	count float32
-}
-
 // lexical is the inverted index. Terms are numbered; deleted passages stay in
 // the lists, marked dead by a negative length, until the memory is compacted.
 type lexical struct {
@@ -45,24 +39,25 @@ func (l *lexical) number(term string) int32 {
 }
 
 // add puts a passage into the next slot.
-func (l *lexical) add(counts []termCount) {
+func (l *lexical) add(words []prepare.Word) {
 	slot := int32(len(l.length))
 	var length float32
-	for _, c := range counts {
-		list := &l.lists[c.term]
+	for _, w := range words {
+		list := &l.lists[l.number(w.Text)]
 		list.slots = append(list.slots, slot)
-		list.count = append(list.count, c.count)
+		list.count = append(list.count, w.Count)
 		list.live++
-		length += c.count
+		length += w.Count
 	}
 	l.length = append(l.length, length)
 	l.total += float64(length)
 	l.live++
 }
 
-func (l *lexical) remove(slot int32, counts []termCount) {
-	for _, c := range counts {
-		l.lists[c.term].live--
+// remove takes the passage in a slot, with these words, out of what counts.
+func (l *lexical) remove(slot int32, words []prepare.Word) {
+	for _, w := range words {
+		l.lists[l.numbers[w.Text]].live--
 	}
 	l.total -= float64(l.length[slot])
 	l.live--

@@ -33,8 +33,7 @@ type document struct {
 type entry struct {
 	passage     retrieval.Passage
 	vector      []float32      // unit; nil once it stands in the memory
-	words       []prepare.Word // nil once it stands in the memory
-	counts      []termCount    // the words by number, once it stands in the memory
+	words       []prepare.Word // nil once it stands in the memory; made again when it leaves
 	identifiers []retrieval.Identifier
 	spans       map[string]prepare.Span // the last of each family
 }
@@ -92,12 +91,8 @@ func (m *memory) add(e *entry) int32 {
 	}
 	m.vectors.add(e.vector)
 	e.vector = nil
-	e.counts = make([]termCount, 0, len(e.words))
-	for _, w := range e.words {
-		e.counts = append(e.counts, termCount{m.lexical.number(w.Text), w.Count})
-	}
+	m.lexical.add(e.words)
 	e.words = nil
-	m.lexical.add(e.counts)
 	m.entries = append(m.entries, e)
 	m.byID[e.passage.ID] = slot
 	m.live++
@@ -140,7 +135,7 @@ func (m *memory) remove(name string) {
 		m.entries[slot] = nil
 		m.live--
 		delete(m.byID, e.passage.ID)
-		m.lexical.remove(slot, e.counts)
+		m.lexical.remove(slot, prepare.Passage(e.passage).Words)
 		for _, id := range e.identifiers {
 			m.forget(id, slot)
 		}
@@ -200,19 +195,13 @@ func (m *memory) pack() {
 		return
 	}
 	fresh := newMemory(m.vectors.dim)
-	words := make([]string, len(m.lexical.lists))
-	for word, n := range m.lexical.numbers {
-		words[n] = word
-	}
 	for _, name := range slices.Sorted(maps.Keys(m.documents)) {
 		d := m.documents[name]
 		slots := make([]int32, len(d.slots))
 		for i, slot := range d.slots {
 			e := m.entries[slot]
 			e.vector = m.vectors.at(slot)
-			for _, c := range e.counts {
-				e.words = append(e.words, prepare.Word{Text: words[c.term], Count: c.count})
-			}
+			e.words = prepare.Passage(e.passage).Words
 			slots[i] = fresh.add(e)
 		}
 		fresh.documents[name] = document{d.fingerprint, slots}
