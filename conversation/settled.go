@@ -21,8 +21,11 @@ func (c *Conversation) Settle(f Folded) {
 		for _, o := range f.Chosen {
 			a.Chosen = append(a.Chosen, o.Text)
 		}
-		if f.Assume && len(a.Options) > 0 {
-			a.Assumed = a.Options[0].Text
+		if f.Assume {
+			a.Chosen = nil
+			for _, o := range append(slices.Clone(f.Chosen), a.Options...)[:min(1, len(f.Chosen)+len(a.Options))] {
+				a.Assumed = o.Text
+			}
 		}
 	}
 	c.Pending = nil
@@ -209,8 +212,14 @@ func Amend(asked []Pending, text, last string) (i int, f Folded, ok bool) {
 		}
 		fo := newFolder(a, text)
 		got := fo.fold(context.Background())
-		asks := got.Kind == ReplyNewQuestion
-		if asks { // "actually it's the petrol one, what pressure then?"
+		asks, own := got.Kind == ReplyNewQuestion, text
+		for _, p := range fo.parts() {
+			if is, _ := fo.match(p.words); len(is) == 0 && asksWhole(p, fo.lang) {
+				asks, own = true, text[p.words[0].start:]
+				break
+			}
+		}
+		if got.Kind == ReplyNewQuestion { // "actually it's the petrol one, what pressure then?"
 			if is, tie := fo.match(ws); len(is) == 1 && !tie {
 				got.Kind, got.Chosen = ReplyChoice, fo.pick(is)
 			}
@@ -222,7 +231,7 @@ func Amend(asked []Pending, text, last string) (i int, f Folded, ok bool) {
 		p := Pending{Question: last, Options: a.Options, Gate: a.Gate}
 		switch at := wordIndex(last, old); {
 		case asks:
-			got.Question = text
+			got.Question = own
 		case last == "":
 		case len(at) > 0:
 			j := at[len(at)-1]

@@ -30,6 +30,10 @@ var stopWords = sync.OnceValue(func() map[string]bool {
 	return m
 })
 
+// IsStopWord says whether a word, in one of the languages that this package
+// knows, says nothing about what a text is about.
+func IsStopWord(word string) bool { return stopWords()[plain(word)] }
+
 // content gives the words of ws that say what the text is about.
 func content(ws []string) []string {
 	var c []string

@@ -93,7 +93,7 @@ func (g Gate) Decide(ctx context.Context, r Request, b Budget) (d Decision, err 
 		d.Reason = ReasonNoClarifier
 		return d, nil
 	}
-	if limit := g.maxInARow(); b.InARow >= limit {
+	if limit := g.MaxInARow(); b.InARow >= limit {
 		d.Reason = ReasonBudget
 		return d, nil
 	}
@@ -172,7 +172,8 @@ func (g Gate) Threshold(s Stage) float64 {
 	return DefaultThreshold
 }
 
-func (g Gate) maxInARow() int {
+// MaxInARow is how many clarifications may follow each other.
+func (g Gate) MaxInARow() int {
 	if g.Policy.MaxInARow == 0 {
 		return 2
 	}

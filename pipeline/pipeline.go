@@ -24,6 +24,8 @@ type Parts struct {
 	Policy    gate.Policy          // when a gate may ask
 	Store     conversation.Store   // keeps conversations; nil: in memory
 	Matcher   conversation.Matcher // similarity of a reply to the options; nil: rules alone
+	Reader    conversation.Reader  // reads replies that the rules are unsure of; nil: rules alone
+	Rewriter  Rewriter             // makes follow-ups stand alone; nil: rules alone
 	Limit     int                  // passages for gate 2 and the generator; 0: retrieval.DefaultLimit
 	MaxText   int                  // longest message in bytes; 0: DefaultMaxText
 

@@ -41,7 +41,7 @@ func (t *turn) amend() {
 	t.conv.Pending = &asked
 	t.conv.Settle(f)
 	t.question = f.Question
-	if sameQuestion(last, asked.Question) { // its options rest on passages of this question
+	if sameQuestion(last, asked.Question) && sameQuestion(f.Question, asked.Question) { // its options rest on passages of this question
 		t.folded, t.pending = &f, &asked
 	}
 }

@@ -32,9 +32,53 @@ func standalone(turns []conversation.Turn, question string) (understood string, 
 			return merged, []string{merged, question}, true
 		}
 	}
-	understood = strings.TrimRight(question, " ") + " (following: " + before + ")"
-	return understood, []string{before + " " + question, question}, false
+	root := lastWhole(turns)
+	switch named, others := refer(turns, question); {
+	case named != "":
+		return named, []string{named, before + " " + question, question}, false
+	case len(others) > 0 && !slices.ContainsFunc(others, func(o string) bool { return strings.Contains(root, o) }):
+		understood = strings.TrimRight(question, " ") + aboutMark + strings.Join(others, ", ") + ")"
+		return understood, []string{strings.Join(others, " ") + " " + question, question}, false
+	case root == "":
+		root = before
+	}
+	understood = strings.TrimRight(question, " ") + followingMark + root + ")"
+	queries = []string{root + " " + question, question}
+	if root != before {
+		queries = []string{root + " " + question, before + " " + question, question}
+	}
+	return understood, queries, false
 }
+
+// aboutMark stands between a question that leans on a dialogue without a question
+// that stands alone and what the dialogue speaks of.
+const aboutMark = " (about: "
+
+// lastWhole is the last question that the one before leans on, or that one itself
+// if it stands alone: what a chain of follow-ups is about. "" if none stands alone.
+func lastWhole(turns []conversation.Turn) string {
+	for i := len(turns) - 1; i >= 0; i-- {
+		t := turns[i]
+		if t.Kind == conversation.KindClarification {
+			continue
+		}
+		if _, small := conversation.Smalltalk(t.Text); small {
+			continue
+		}
+		if _, root, ok := strings.Cut(t.Question, followingMark); ok {
+			return strings.TrimSuffix(root, ")")
+		}
+		if _, _, about := strings.Cut(t.Question, aboutMark); about {
+			continue
+		}
+		return t.Question
+	}
+	return ""
+}
+
+// followingMark stands between a question that leans on the one before it and
+// that one, which a bracket closes.
+const followingMark = " (following: "
 
 // ellipsis is what an elliptical follow-up is about: "and for contractors?" is
 // "for contractors". It is "" for a question that is more than a phrase.
@@ -121,7 +165,8 @@ func lastQuestion(turns []conversation.Turn) string {
 		if _, small := conversation.Smalltalk(t.Text); small {
 			continue
 		}
-		q, _, _ := strings.Cut(t.Question, " (following: ")
+		q, _, _ := strings.Cut(t.Question, followingMark)
+		q, _, _ = strings.Cut(q, aboutMark)
 		return q
 	}
 	return ""
@@ -147,6 +192,9 @@ func leansOnDialogue(q string) bool {
 	if !slices.ContainsFunc(wordsOf(q), func(w string) bool { return len(w) >= 3 && !aimless[w] }) {
 		return true // "what should I do?"
 	}
+	if pointing.MatchString(q) && len(words) <= 12 && !name.MatchString(q) {
+		return true
+	}
 	rest := connector.ReplaceAllString(q, "")
 	connected := rest != q
 	if asking.MatchString(rest) && len(word.FindAllString(rest, -1)) >= 4 {
@@ -155,6 +203,10 @@ func leansOnDialogue(q string) bool {
 	return connected || !asking.MatchString(rest) && (len(words) <= 2 || len(words) <= 5 && phraseLike.MatchString(rest))
 }
 
+// pointing finds words that point back without a pronoun: "the second one",
+// "more examples", "anything else".
+var pointing = regexp.MustCompile(`(?i)\b(the (first|second|third|last|former|latter|two|three|others?|difference|differences)( ones?)?\s*([?.!]|$)|(anything|what|who|where|something) else|(more|other|further) (examples?|details?|information|ones)|instead\s*[?.!]|as well\s*[?.!]|too\s*[?.!])`)
+
 // phraseLike begins like a phrase that continues an earlier question.
 var phraseLike = regexp.MustCompile(`(?i)^\s*(the|a|an|my|our|for|in|on|at|with|without|to|from|of|about|i'?m|i am|we|only|just)\b`)
 
@@ -162,6 +214,9 @@ var (
 	preposition = regexp.MustCompile(`(?i)\b(for|in|on|at|with|to|from|of|about|under|outside|inside)\s+`)
 	clauseEnd   = regexp.MustCompile(`[,.;:?!]|$`)
 )
+
+// nameRun is a name at the beginning of a phrase.
+var nameRun = regexp.MustCompile(`^\p{Lu}[\p{L}\p{N}-]*(\s+(\p{Lu}[\p{L}\p{N}-]*|\p{N}+))*`)
 
 // phrases finds the prepositional phrases of a question: where the
 // preposition begins, where its object begins, and where that ends, at the next
@@ -172,6 +227,9 @@ func phrases(q string) (out [][3]int) {
 		end := p[1] + clauseEnd.FindStringIndex(q[p[1]:])[0]
 		if i+1 < len(found) && found[i+1][0] < end {
 			end = found[i+1][0] - 1
+		}
+		if run := nameRun.FindString(q[p[1]:end]); run != "" && p[1]+len(run) < end {
+			end = p[1] + len(run) // "in Ostby open"
 		}
 		if end > p[1] {
 			out = append(out, [3]int{p[0], p[1], end})

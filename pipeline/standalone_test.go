@@ -29,7 +29,8 @@ func TestStandalone(t *testing.T) {
 		{"What does ERR-5172 mean?", "and what is it about ERR-5173?", "and what is it about ERR-5173?"},
 		{"What does ERR-5172 mean?", "And how do I clear ERR-5173 on the display?", "And how do I clear ERR-5173 on the display?"},
 		{"What does ERR-5171 mean?", "what should I do?", "what should I do? (following: What does ERR-5171 mean?)"},
-		{"a? (following: b?)", "and it?", "and it? (following: a?)"},
+		{"a? (following: b?)", "and it?", "and it? (following: b?)"},
+		{"Who is Maren Dahl?", "Where does she work?", "Where does Maren Dahl work?"},
 	} {
 		var turns []conversation.Turn
 		if tc.before != "" {

@@ -190,7 +190,7 @@ func (t *turn) answer() (Result, error) {
 	if done, err := t.understand(); done != nil || err != nil {
 		return done, err
 	}
-	understood, queries, resolved := standalone(t.conv.Turns, t.question)
+	understood, queries, resolved := t.contextual(t.question)
 	if resolved { // the dialogue has settled it: the gates read it whole
 		t.question = understood
 	}
@@ -274,7 +274,7 @@ func (t *turn) assumption() string {
 	if t.folded == nil || !t.folded.Assume {
 		return ""
 	}
-	if o := t.pending.Options; len(o) > 0 {
+	if o := append(slices.Clone(t.folded.Chosen), t.pending.Options...); len(o) > 0 {
 		return o[0].Text
 	}
 	return ""

@@ -40,7 +40,7 @@ func (t *turn) understand() (Result, error) {
 			}
 			return nil
 		}
-		f, err = conversation.Fold(t.ctx, *p, t.text, t.p.parts.Matcher)
+		f, err = conversation.FoldWith(t.ctx, *p, t.text, t.p.parts.Matcher, t.p.parts.Reader)
 		return err
 	})
 	if err != nil {
@@ -48,8 +48,15 @@ func (t *turn) understand() (Result, error) {
 	}
 	t.trace.Reply = replyTrace(*p, f)
 	switch f.Kind {
-	case conversation.ReplyExplain, conversation.ReplyUnclear:
+	case conversation.ReplyExplain:
 		return t.repeat(f), nil
+	case conversation.ReplyUnclear:
+		if p.Asked < t.p.gate.MaxInARow() {
+			return t.repeat(f), nil
+		}
+		// Asking once more would be one time too often: what fits first is assumed.
+		f.Assume, f.Chosen = true, f.Chosen[:min(1, len(f.Chosen))]
+		t.note("%q fits several options or none; the clarifications in a row are spent, so that one is assumed", t.text)
 	case conversation.ReplyCancel:
 		t.conv.Settle(f)
 		return t.say(t.text, f.Say), nil
