@@ -79,11 +79,13 @@ func (c *Client) Chat(ctx context.Context, q Chat, each func(text, thinking stri
 }
 
 func (c *Client) chat(ctx context.Context, q Chat, info Info, limit, window int, each func(text, thinking string) error) (r Reply, started bool, err error) {
-	no, options := false, map[string]any{}
+	no, streams, options := false, each != nil, map[string]any{}
 	maps.Copy(options, q.Options)
 	options["num_ctx"], options["num_predict"] = window, limit
+	// Without a reader of the pieces none are asked for: a server of version 0.17
+	// that streams may hang for good when its caller leaves at the wrong moment.
 	request := &api.ChatRequest{
-		Model: q.Model, Messages: q.Messages, Format: q.Format, KeepAlive: q.KeepAlive, Options: options,
+		Model: q.Model, Messages: q.Messages, Stream: &streams, Format: q.Format, KeepAlive: q.KeepAlive, Options: options,
 		Truncate: &no, Shift: &no, Logprobs: q.Logprobs > 0, TopLogprobs: q.Logprobs,
 	}
 	if info.Thinks { // asking a model that cannot think is refused, even for not thinking

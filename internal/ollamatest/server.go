@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +41,35 @@ const version = "v0.17.4"
 func Binary() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "askback", "ollama-"+version, "ollama"), err
+}
+
+// Gemma gives the name of a real small language model on the server, Gemma 3
+// 270M. It is a base model, not one tuned to follow instructions, and the
+// template is a plain one.
+func (s *Server) Gemma(t testing.TB) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(cache, "askback", "gemma-3-270m", "gemma-3-270m-q4_k_m.gguf"))
+	if err != nil {
+		t.Fatal("this test needs a small language model; run: internal/ollamatest/install.sh")
+	}
+	return s.Create(t, "gemma3-270m", &api.CreateRequest{
+		Template: `{{- range $i, $_ := .Messages }}
+{{- $last := eq (len (slice $.Messages $i)) 1 }}
+{{- if or (eq .Role "user") (eq .Role "system") }}<start_of_turn>user
+{{ .Content }}<end_of_turn>
+{{ if $last }}<start_of_turn>model
+{{ end }}
+{{- else if eq .Role "assistant" }}<start_of_turn>model
+{{ .Content }}{{ if not $last }}<end_of_turn>
+{{ end }}
+{{- end }}
+{{- end }}`,
+		Parameters: map[string]any{"stop": []string{"<end_of_turn>"}, "temperature": 0, "seed": 1, "num_thread": 1},
+	}, map[string][]byte{"gemma.gguf": data})
 }
 
 // Start starts a server for a test, on a free port and with a folder of its own
@@ -95,12 +126,25 @@ func (s *Server) Run(t testing.TB, address string) {
 	s.URL, s.log = "http://"+address, &bytes.Buffer{}
 	s.process = exec.Command(binary, "serve")
 	s.process.Env = append(os.Environ(), "OLLAMA_HOST="+address, "OLLAMA_MODELS="+filepath.Join(s.dir, "models"), "HOME="+s.dir,
-		"OLLAMA_NUM_PARALLEL=1", "OLLAMA_KEEP_ALIVE=10m", "OLLAMA_NOHISTORY=1", "GIN_MODE=release")
+		"OLLAMA_NUM_PARALLEL=2", "OLLAMA_KEEP_ALIVE=10m", "OLLAMA_NOHISTORY=1", "GIN_MODE=release")
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	ownGroup(s.process)
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Restart ends the server and starts it anew at the same address; its models
+// stay. It does nothing to one that the tests did not start.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	if s.process == nil {
+		return
+	}
+	address := strings.TrimPrefix(s.URL, "http://")
+	s.Stop(t)
+	s.Run(t, address)
+	s.wait(t)
 }
 
 // Stop ends the process and the runners that it started.
@@ -168,4 +212,36 @@ func (s *Server) Create(t testing.TB, name string, r *api.CreateRequest, files m
 		}
 	})
 	return r.Model
+}
+
+// Busy reports whether the server's processes use the CPU, watched for a
+// moment. It knows only on Linux, and of a server that the test started.
+func (s *Server) Busy(t testing.TB) bool {
+	t.Helper()
+	if s.process == nil || runtime.GOOS != "linux" {
+		return false
+	}
+	before := groupTime(t, s.process.Process.Pid)
+	time.Sleep(300 * time.Millisecond)
+	return groupTime(t, s.process.Process.Pid)-before > 2 // of 30 ticks
+}
+
+// groupTime is the CPU time of a process group, in ticks of 10 ms.
+func groupTime(t testing.TB, group int) (ticks int) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range stats {
+		data, _ := os.ReadFile(file) // it may be gone
+		_, rest, ok := strings.Cut(string(data), ") ")
+		if f := strings.Fields(rest); ok && len(f) > 12 && f[2] == strconv.Itoa(group) {
+			for _, n := range f[11:13] { // user and system
+				v, _ := strconv.Atoi(n)
+				ticks += v
+			}
+		}
+	}
+	return ticks
 }
