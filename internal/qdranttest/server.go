@@ -96,7 +96,9 @@ func (s *Server) run(port string) error {
 	select {
 	case line := <-ready:
 		if number, ok := strings.CutPrefix(line, "ready "); ok && number != "0" {
-			s.Addr = "127.0.0.1:" + number
+			if s.Addr == "" {
+				s.Addr = "127.0.0.1:" + number // and the same after a restart
+			}
 			return nil
 		}
 	case <-time.After(time.Minute):

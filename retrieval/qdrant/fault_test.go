@@ -60,6 +60,7 @@ func TestPassingFaults(t *testing.T) {
 		{"reset, the reply lost", qdranttest.Fault{Reset: true, Done: true}},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
 			o := qdrant.Options{CallTimeout: 500 * time.Millisecond, BatchBytes: 5000, Parallel: 3}
 			s, proxy, set := faulty(t, o)
 			put(t, s, document("a.md", "alpha", "beta"), document("old.md", "old"))
@@ -195,6 +196,7 @@ func TestCancel(t *testing.T) {
 func TestServerKilled(t *testing.T) {
 	for _, patience := range []time.Duration{time.Minute, -1} {
 		t.Run(fmt.Sprint(patience), func(t *testing.T) {
+			t.Parallel()
 			server := qdranttest.Start(t)
 			o := qdrant.Options{Addr: server.Addr, Tenant: "t", RetryFor: patience, BatchBytes: 20_000, ReadyWait: time.Minute}
 			s := open(t, o)

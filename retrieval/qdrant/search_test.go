@@ -120,47 +120,54 @@ func TestRanksAsLocal(t *testing.T) {
 // A threshold is the least similarity, or the greatest distance.
 func TestThreshold(t *testing.T) {
 	for _, distance := range []qdrant.Distance{qdrant.Cosine, qdrant.Dot, qdrant.Euclid, qdrant.Manhattan} {
-		embedder := vectors{8}
-		o := ownCollection(t, qdrant.Options{Embedder: embedder, Layout: qdrant.Layout{Distance: distance}})
-		s := open(t, o)
-		put(t, s, corpus(rand.New(rand.NewPCG(1, 1)))...)
-		const question = "zaqak zbqak"
-		query, _ := embedder.EmbedQuery(t.Context(), question)
-		measure := func(text string) float64 {
-			v, _ := embedder.EmbedQuery(t.Context(), text)
-			var dot, vv, qq, euclid, manhattan float64
-			for i := range v {
-				a, b := float64(v[i]), float64(query[i])
-				dot, vv, qq, euclid, manhattan = dot+a*b, vv+a*a, qq+b*b, euclid+(a-b)*(a-b), manhattan+math.Abs(a-b)
-			}
-			return map[qdrant.Distance]float64{qdrant.Cosine: dot / math.Sqrt(vv*qq), qdrant.Dot: dot, qdrant.Euclid: math.Sqrt(euclid), qdrant.Manhattan: manhattan}[distance]
+		t.Run(distance.String(), func(t *testing.T) {
+			t.Parallel()
+			testThreshold(t, distance)
+		})
+	}
+}
+
+func testThreshold(t *testing.T, distance qdrant.Distance) {
+	embedder := vectors{8}
+	o := ownCollection(t, qdrant.Options{Embedder: embedder, Layout: qdrant.Layout{Distance: distance}})
+	s := open(t, o)
+	put(t, s, corpus(rand.New(rand.NewPCG(1, 1)))...)
+	const question = "zaqak zbqak"
+	query, _ := embedder.EmbedQuery(t.Context(), question)
+	measure := func(text string) float64 {
+		v, _ := embedder.EmbedQuery(t.Context(), text)
+		var dot, vv, qq, euclid, manhattan float64
+		for i := range v {
+			a, b := float64(v[i]), float64(query[i])
+			dot, vv, qq, euclid, manhattan = dot+a*b, vv+a*a, qq+b*b, euclid+(a-b)*(a-b), manhattan+math.Abs(a-b)
 		}
-		falls := distance == qdrant.Cosine || distance == qdrant.Dot
-		search := func(mode qdrant.Mode, threshold *float64) []retrieval.Hit {
-			t.Helper()
-			hits, err := s.Search(t.Context(), qdrant.Search{Query: retrieval.Query{Texts: []string{question}, Limit: 100}, Mode: mode, Threshold: threshold})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return hits
+		return map[qdrant.Distance]float64{qdrant.Cosine: dot / math.Sqrt(vv*qq), qdrant.Dot: dot, qdrant.Euclid: math.Sqrt(euclid), qdrant.Manhattan: manhattan}[distance]
+	}
+	falls := distance == qdrant.Cosine || distance == qdrant.Dot
+	search := func(mode qdrant.Mode, threshold *float64) []retrieval.Hit {
+		t.Helper()
+		hits, err := s.Search(t.Context(), qdrant.Search{Query: retrieval.Query{Texts: []string{question}, Limit: 100}, Mode: mode, Threshold: threshold})
+		if err != nil {
+			t.Fatal(err)
 		}
-		all := search(qdrant.Dense, nil)
-		for i := 1; i < len(all); i++ {
-			if a, b := measure(all[i-1].Text), measure(all[i].Text); falls && a < b-1e-5 || !falls && a > b+1e-5 {
-				t.Fatalf("%v: place %d is %v, place %d is %v", distance, i, a, i+1, b)
-			}
+		return hits
+	}
+	all := search(qdrant.Dense, nil)
+	for i := 1; i < len(all); i++ {
+		if a, b := measure(all[i-1].Text), measure(all[i].Text); falls && a < b-1e-5 || !falls && a > b+1e-5 {
+			t.Fatalf("%v: place %d is %v, place %d is %v", distance, i, a, i+1, b)
 		}
-		const want = 7
-		threshold := (measure(all[want-1].Text) + measure(all[want].Text)) / 2
-		for _, mode := range []qdrant.Mode{qdrant.Dense, qdrant.Hybrid, qdrant.Words} {
-			got := search(mode, &threshold)
-			if mode != qdrant.Words && len(got) != want || mode == qdrant.Words && (len(got) == 0 || len(got) > want) {
-				t.Errorf("%v, mode %d: %d passages within %v, want %d", distance, mode, len(got), threshold, want)
-			}
-			for _, h := range got {
-				if m := measure(h.Text); falls && m < threshold || !falls && m > threshold {
-					t.Errorf("%v, mode %d: %s is given at %v, threshold %v", distance, mode, h.ID, m, threshold)
-				}
+	}
+	const want = 7
+	threshold := (measure(all[want-1].Text) + measure(all[want].Text)) / 2
+	for _, mode := range []qdrant.Mode{qdrant.Dense, qdrant.Hybrid, qdrant.Words} {
+		got := search(mode, &threshold)
+		if mode != qdrant.Words && len(got) != want || mode == qdrant.Words && (len(got) == 0 || len(got) > want) {
+			t.Errorf("%v, mode %d: %d passages within %v, want %d", distance, mode, len(got), threshold, want)
+		}
+		for _, h := range got {
+			if m := measure(h.Text); falls && m < threshold || !falls && m > threshold {
+				t.Errorf("%v, mode %d: %s is given at %v, threshold %v", distance, mode, h.ID, m, threshold)
 			}
 		}
 	}
@@ -231,15 +238,18 @@ func TestLayouts(t *testing.T) {
 	for _, layout := range []qdrant.Layout{
 		{Quantization: qdrant.Scalar}, {Quantization: qdrant.Binary}, {OnDisk: true}, {Quantization: qdrant.Binary, OnDisk: true, Shards: 1, Replicas: 1},
 	} {
-		o := ownCollection(t, qdrant.Options{Embedder: vectors{256}, Layout: layout})
-		s := open(t, o)
-		documents := corpus(rand.New(rand.NewPCG(2, 2)))
-		put(t, s, documents...)
-		for _, d := range documents[:5] {
-			if got := find(t, s, retrieval.Query{Texts: []string{d.Passages[0].Text}, Limit: 1}); got != d.Passages[0].ID {
-				t.Errorf("%+v: the text of %s finds %s", layout, d.Passages[0].ID, got)
+		t.Run(fmt.Sprintf("%+v", layout), func(t *testing.T) {
+			t.Parallel()
+			o := ownCollection(t, qdrant.Options{Embedder: vectors{256}, Layout: layout})
+			s := open(t, o)
+			documents := corpus(rand.New(rand.NewPCG(2, 2)))
+			put(t, s, documents...)
+			for _, d := range documents[:5] {
+				if got := find(t, s, retrieval.Query{Texts: []string{d.Passages[0].Text}, Limit: 1}); got != d.Passages[0].ID {
+					t.Errorf("%+v: the text of %s finds %s", layout, d.Passages[0].ID, got)
+				}
 			}
-		}
+		})
 	}
 }
 

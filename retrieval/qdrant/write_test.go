@@ -107,60 +107,67 @@ func TestUnfinished(t *testing.T) {
 	o := ownCollection(t, qdrant.Options{})
 	for _, method := range []string{"Upsert", "Count"} {
 		for n := range 4 {
-			name := fmt.Sprintf("%s %d", method, n)
-			down := false
-			var mu sync.Mutex
-			proxy := qdranttest.StartProxy(t, qdranttest.Shared(t), qdranttest.ProxyOptions{Fault: func(m string, _ int) qdranttest.Fault {
-				mu.Lock()
-				defer mu.Unlock()
-				if m == method && n == 0 {
-					down = true
-				}
-				if m == method {
-					n--
-				}
-				if down {
-					return qdranttest.Fault{Code: 13}
-				}
-				return qdranttest.Fault{}
-			}})
-			o.Tenant = name
-			good := open(t, o)
-			put(t, good, document("a.md", "alpha old", "beta old"))
-			broken := o
-			broken.Addr, broken.RetryFor, broken.BatchBytes = proxy.Addr, -1, 4000
-			bad := open(t, broken)
-			err := bad.ReplaceAll(t.Context(), []retrieval.Chunked{document("a.md", "alpha new", "beta new", "gamma new"), document("b.md", "delta new")})
-			if err == nil {
-				if down {
-					t.Errorf("%s: no error though the server was down", name)
-				}
-				continue
-			}
-			got, _ := good.Retrieve(t.Context(), retrieval.Query{Texts: []string{"alpha"}, Limit: 10})
-			var texts []string
-			for _, p := range got {
-				texts = append(texts, p.Text)
-			}
-			if slices.Sort(texts); !slices.Equal(texts, []string{"alpha old", "beta old"}) && !slices.Equal(texts, []string{"alpha new", "beta new", "delta new", "gamma new"}) {
-				t.Errorf("%s: readers see %q", name, texts)
-			}
-			documents, err := good.Documents(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			report, err := retrieval.Sync(t.Context(), good, inputs(document("a.md", "alpha new", "beta new", "gamma new"), document("b.md", "delta new")), retrieval.SyncOptions{})
-			if err != nil {
-				t.Errorf("%s: %v (there were %v)", name, err, documents)
-			}
-			if err := good.Close(); err != nil {
-				t.Fatal(err)
-			}
-			good = open(t, o)
-			if n := points(t, good, o.Collection, api.NewMatch("tenant", name)); n != 2+4 {
-				t.Errorf("%s: %d points after all, want 6; %+v", name, n, report)
-			}
+			t.Run(fmt.Sprintf("%s %d", method, n), func(t *testing.T) {
+				t.Parallel()
+				testUnfinished(t, o, method, n)
+			})
 		}
+	}
+}
+
+func testUnfinished(t *testing.T, o qdrant.Options, method string, n int) {
+	name := fmt.Sprintf("%s %d", method, n)
+	down := false
+	var mu sync.Mutex
+	proxy := qdranttest.StartProxy(t, qdranttest.Shared(t), qdranttest.ProxyOptions{Fault: func(m string, _ int) qdranttest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if m == method && n == 0 {
+			down = true
+		}
+		if m == method {
+			n--
+		}
+		if down {
+			return qdranttest.Fault{Code: 13}
+		}
+		return qdranttest.Fault{}
+	}})
+	o.Tenant = name
+	good := open(t, o)
+	put(t, good, document("a.md", "alpha old", "beta old"))
+	broken := o
+	broken.Addr, broken.RetryFor, broken.BatchBytes = proxy.Addr, -1, 4000
+	bad := open(t, broken)
+	err := bad.ReplaceAll(t.Context(), []retrieval.Chunked{document("a.md", "alpha new", "beta new", "gamma new"), document("b.md", "delta new")})
+	if err == nil {
+		if down {
+			t.Errorf("%s: no error though the server was down", name)
+		}
+		return
+	}
+	got, _ := good.Retrieve(t.Context(), retrieval.Query{Texts: []string{"alpha"}, Limit: 10})
+	var texts []string
+	for _, p := range got {
+		texts = append(texts, p.Text)
+	}
+	if slices.Sort(texts); !slices.Equal(texts, []string{"alpha old", "beta old"}) && !slices.Equal(texts, []string{"alpha new", "beta new", "delta new", "gamma new"}) {
+		t.Errorf("%s: readers see %q", name, texts)
+	}
+	documents, err := good.Documents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := retrieval.Sync(t.Context(), good, inputs(document("a.md", "alpha new", "beta new", "gamma new"), document("b.md", "delta new")), retrieval.SyncOptions{})
+	if err != nil {
+		t.Errorf("%s: %v (there were %v)", name, err, documents)
+	}
+	if err := good.Close(); err != nil {
+		t.Fatal(err)
+	}
+	good = open(t, o)
+	if n := points(t, good, o.Collection, api.NewMatch("tenant", name)); n != 2+4 {
+		t.Errorf("%s: %d points after all, want 6; %+v", name, n, report)
 	}
 }
 
