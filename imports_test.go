@@ -25,6 +25,8 @@ var house = map[string][]string{
 	"pipeline":             {"conversation", "retrieval", "gate", "generation"},
 	"internal/encoder":     {"internal/safetensors"},
 	"internal/safetensors": {},
+	"internal/gguf":        {"internal/safetensors"},
+	"internal/hub":         {},
 	"internal/edit":        {},
 	"internal/qdranttest":  {},
 	"internal/ollama":      {},

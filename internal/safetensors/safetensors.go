@@ -258,33 +258,50 @@ func (f *File) Bytes(name string) ([]byte, error) {
 
 // Float32s reads a tensor of type F32, F16 or BF16 as float32 numbers.
 func (f *File) Float32s(name string) ([]float32, error) {
-	data, err := f.Bytes(name)
-	if err != nil {
-		return nil, err
+	info, ok := f.tensors[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no tensor %q", name)
 	}
-	info := f.tensors[name]
 	out := make([]float32, info.Elements())
-	switch info.DType {
-	case F32:
-		for i := range out {
-			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		}
-	case F16:
-		for i := range out {
-			out[i] = halfToFloat(binary.LittleEndian.Uint16(data[2*i:]))
-		}
-	case BF16:
-		for i := range out {
-			out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
-		}
-	default:
-		return nil, fmt.Errorf("tensor %q holds %s, not a float type (F32, F16, BF16)", name, info.DType)
-	}
-	return out, nil
+	return out, f.ReadFloat32s(name, out, 0)
 }
 
-// halfToFloat widens an IEEE 754 half-precision number, exactly.
-func halfToFloat(h uint16) float32 {
+// ReadFloat32s fills dst with the numbers of a tensor of type F32, F16 or BF16,
+// from the number at place from on, in the order of the file.
+func (f *File) ReadFloat32s(name string, dst []float32, from int) error {
+	info, ok := f.tensors[name]
+	switch {
+	case !ok:
+		return fmt.Errorf("there is no tensor %q", name)
+	case info.DType != F32 && info.DType != F16 && info.DType != BF16:
+		return fmt.Errorf("tensor %q holds %s, not a float type (F32, F16, BF16)", name, info.DType)
+	case from < 0 || from > info.Elements() || len(dst) > info.Elements()-from:
+		return fmt.Errorf("tensor %q has %d numbers; %d from %d on cannot be read", name, info.Elements(), len(dst), from)
+	}
+	width := info.DType.Size()
+	data := make([]byte, width*len(dst))
+	if err := readFull(f.r, data, info.begin+int64(from)*int64(width)); err != nil {
+		return fmt.Errorf("reading tensor %q: %w", name, err)
+	}
+	switch info.DType {
+	case F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+	case F16:
+		for i := range dst {
+			dst[i] = FromHalf(binary.LittleEndian.Uint16(data[2*i:]))
+		}
+	case BF16:
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
+		}
+	}
+	return nil
+}
+
+// FromHalf widens an IEEE 754 half-precision number, exactly.
+func FromHalf(h uint16) float32 {
 	sign := uint32(h>>15) << 31
 	exponent := uint32(h>>10) & 31
 	fraction := uint32(h) & 1023

@@ -67,6 +67,15 @@ func TestRead(t *testing.T) {
 	if _, err := f.Bytes("none"); err == nil {
 		t.Error("bytes of a missing tensor: no error")
 	}
+	some := make([]float32, 2)
+	if err := f.ReadFloat32s("half", some, 1); err != nil || some[0] != -2.5 || some[1] != float32(math.Ldexp(1, -24)) {
+		t.Errorf("two numbers of half from 1 on: %v, %v", some, err)
+	}
+	for _, from := range []int{-1, 2, math.MaxInt} {
+		if err := f.ReadFloat32s("b", some, from); err == nil {
+			t.Errorf("two numbers of three from %d on: no error", from)
+		}
+	}
 }
 
 func TestMetadata(t *testing.T) {
