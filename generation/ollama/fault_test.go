@@ -167,7 +167,7 @@ func TestRequest(t *testing.T) {
 	}
 	sent := f.Sent()[0]
 	want := `{"model":"fake","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"a\nb"},{"role":"assistant","content":"c"},` +
-		`{"role":"user","content":"what is this?","images":["cG5n"]}],"format":{"type":"object"},"keep_alive":-1,` +
+		`{"role":"user","content":"what is this?","images":["cG5n"]}],"stream":false,"format":{"type":"object"},"keep_alive":-1,` +
 		`"options":{"num_ctx":4096,"num_predict":9,"num_thread":1,"seed":7,"stop":["x"],"temperature":0.5,"top_k":3},"truncate":false,"shift":false}`
 	if sent != want {
 		t.Errorf("sent %s\nwant %s", sent, want)
