@@ -39,7 +39,7 @@ type example struct {
 	Second            *struct{ Pre, Post *int }
 }
 
-var splits = []string{"train", "validation", "test"}
+var splits = []string{"train", "validation", "calibration", "test"}
 
 func read(t *testing.T, split string) []example {
 	t.Helper()
