@@ -414,10 +414,10 @@ class Server:
     def drop(self, r):
         with self.lock:
             c = self.collections.pop(r.collection_name, None)
-        if c:
-            with c.writing:
-                c.shard.close()
-                shutil.rmtree(c.folder)
+            if c:
+                with c.writing:
+                    c.shard.close()
+                    shutil.rmtree(c.folder)
         return collections.CollectionOperationResponse(result=c is not None)
 
     def exists(self, r):

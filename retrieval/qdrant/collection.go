@@ -1,6 +1,7 @@
 package qdrant
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -29,12 +30,12 @@ type made struct {
 	vectors   string // of what is not as it must be; "" if it is
 }
 
+// foreign reports whether another program made the collection.
+func (m made) foreign() bool { return m.format == 0 || m.vectors != "" }
+
 func (m made) String() string {
-	if m.format == 0 || m.vectors != "" {
-		if m.vectors == "" {
-			m.vectors = "without this program's metadata"
-		}
-		return "a collection of another program (" + m.vectors + ")"
+	if m.foreign() {
+		return "another program (" + cmp.Or(m.vectors, "no metadata of this one") + ")"
 	}
 	text := "format " + strconv.Itoa(m.format)
 	if m.embedder != "" {
@@ -91,8 +92,8 @@ func (s *Store) look(ctx context.Context) (m made, fields map[string]*api.Payloa
 }
 
 // attach makes sure, once, that the collection is there and fits. It reports
-// false if there is none yet, or an empty one that does not fit, which the first
-// write replaces: nothing is loaded.
+// false if there is none yet, or an empty one of this program that does not fit,
+// which the first write replaces: nothing is loaded.
 func (s *Store) attach(ctx context.Context) (bool, error) {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -121,7 +122,7 @@ func (s *Store) attachLocked(ctx context.Context) (bool, error) {
 	}
 	if !m.fits(ours) {
 		n, err := s.count(ctx, nil)
-		if err != nil || n == 0 {
+		if err != nil || n == 0 && !m.foreign() {
 			return false, err
 		}
 		return false, s.mismatch(m, ours, n)
@@ -132,7 +133,7 @@ func (s *Store) attachLocked(ctx context.Context) (bool, error) {
 }
 
 func (s *Store) mismatch(theirs, ours made, points uint64) error {
-	return fmt.Errorf("%w: %s of Qdrant at %s holds %d points of %v, this program would use %v: use that embedder, name another collection, or delete this one and ingest again",
+	return fmt.Errorf("%w: %s of Qdrant at %s, %d points, is made by %v, this program would use %v: use what it is made by, name another collection, or delete this one and ingest again",
 		ErrMismatch, s.options.Collection, s.options.Addr, points, theirs, ours)
 }
 
@@ -146,7 +147,7 @@ func (s *Store) ensure(ctx context.Context, dimension int) error {
 		return err
 	}
 	if !ok {
-		if err := s.remove(ctx); err != nil {
+		if err := s.remove(ctx, dimension); err != nil {
 			return err
 		}
 		if err := s.create(ctx, dimension); err != nil {
@@ -177,16 +178,16 @@ func (s *Store) ensure(ctx context.Context, dimension int) error {
 	return nil
 }
 
-// remove deletes the collection, which was found missing or empty and not
-// fitting.
-func (s *Store) remove(ctx context.Context) error {
-	_, _, there, err := s.look(ctx)
-	if err != nil || !there {
+// remove deletes the collection if it is empty and does not fit. Another process
+// may have made it, or filled it, since it was looked at.
+func (s *Store) remove(ctx context.Context, dimension int) error {
+	m, _, there, err := s.look(ctx)
+	if err != nil || !there || m.fits(s.ours(dimension)) {
 		return err
 	}
 	n, err := s.count(ctx, nil)
 	if err != nil || n > 0 {
-		return err // filled in the meantime: what follows looks at it again
+		return err // what follows refuses it
 	}
 	_, err = call(ctx, s.server, "deleting the empty collection "+s.options.Collection, s.server.client.Collections().Delete,
 		&api.DeleteCollection{CollectionName: s.options.Collection})

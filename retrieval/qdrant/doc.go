@@ -7,8 +7,9 @@
 //	passages, err := store.Retrieve(ctx, retrieval.Query{Texts: []string{"How many days of leave?"}})
 //
 // One collection holds the passages of any number of tenants. A Store is bound
-// to one tenant, and every request is made by it with that tenant's condition
-// (filter.go); there is no call that leaves it out.
+// to one tenant: every filter that it sends has that tenant's condition
+// (filter.go), every point that it names has an id made of the tenant (point.go),
+// and there is no call that leaves it out.
 //
 // A passage is one point with two named vectors: the embedder's, and the words
 // with their BM25 weights, to which the server adds the inverse document

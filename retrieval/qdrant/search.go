@@ -44,7 +44,8 @@ const (
 // depth is the least number of places of each ranking that are fused.
 const depth = 100
 
-// maxDepth is the most: what is not found by then is not found.
+// maxDepth is the most, and the most passages of a result: what is not found by
+// then is not found.
 const maxDepth = 20_000
 
 // Retrieve finds passages by meaning and by words, as local.Index.Retrieve does:
@@ -94,6 +95,7 @@ func (s *Store) search(ctx context.Context, q Search) ([]retrieval.Hit, []string
 	if r.Limit <= 0 {
 		r.Limit = retrieval.DefaultLimit
 	}
+	r.Limit = min(r.Limit, maxDepth)
 	if r.PerDocument <= 0 {
 		r.PerDocument = s.options.PerDocument
 	}
@@ -108,7 +110,8 @@ func (s *Store) search(ctx context.Context, q Search) ([]retrieval.Hit, []string
 			v, err = s.vector(v)
 		}
 		if have := int(s.dimension.Load()); err == nil && len(v) != have {
-			err = s.mismatch(s.ours(have), s.ours(len(v)), 0)
+			n, _ := s.count(ctx, nil) // for the error
+			err = s.mismatch(s.ours(have), s.ours(len(v)), n)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("embedding the query: %w", err)
@@ -162,7 +165,7 @@ func (r *run) round(ctx context.Context, pinned pins) (hits []retrieval.Hit, ids
 	filter := r.mine(r.must, append(not, asked.leftOut()...))
 	// Passages with the same text, and those beyond PerDocument, are passed
 	// over, so that more are looked at than are wanted.
-	n, top := max(depth, 4*r.Limit), 2*r.Limit+8
+	n, top := min(max(depth, 4*r.Limit), maxDepth), 2*r.Limit+8
 	for {
 		start := time.Now()
 		candidates, all, err := r.find(ctx, filter, asked, n)

@@ -19,6 +19,7 @@ import (
 type Store struct {
 	options Options
 	server  *server
+	owner   bool   // of the connection
 	version string // the server's
 	locks   locks  // documents being written
 	leftovers
@@ -53,13 +54,37 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{options: o, server: server, locks: newLocks()}
-	s.leftovers.start(s.sweep)
+	s := newStore(o, server)
+	s.owner = true
 	if err := s.start(ctx); err != nil {
 		_ = server.conn.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+func newStore(o Options, server *server) *Store {
+	s := &Store{options: o, server: server, locks: newLocks()}
+	s.leftovers.start(s.sweep)
+	return s
+}
+
+// ForTenant gives a store for another tenant of the same collection over the
+// same connection, which must not be closed before it. Its own Close leaves the
+// connection open.
+func (s *Store) ForTenant(tenant string) (*Store, error) {
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	o := s.options
+	o.Tenant = tenant
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	t := newStore(o, s.server)
+	t.version = s.version
+	return t, nil
 }
 
 func (s *Store) start(ctx context.Context) error {
@@ -132,7 +157,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.sweepLast()
-	if s.closed.Swap(true) {
+	if s.closed.Swap(true) || !s.owner {
 		return nil
 	}
 	if err := s.server.conn.Close(); err != nil {

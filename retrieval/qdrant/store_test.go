@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -262,6 +263,25 @@ func TestCollectionLife(t *testing.T) {
 	}
 }
 
+// Several processes make the collection at once, and none takes it from another.
+func TestFirstWriters(t *testing.T) {
+	o := ownCollection(t, qdrant.Options{Identity: "words@1", Tenant: "t"})
+	var writers sync.WaitGroup
+	for i := range 4 {
+		s := open(t, o)
+		writers.Go(func() {
+			name := fmt.Sprintf("%d.md", i)
+			if err := s.ReplaceAll(t.Context(), []retrieval.Chunked{document(name, "alpha", "beta")}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	if n, err := open(t, o).Len(t.Context()); n != 8 || err != nil {
+		t.Errorf("%d passages, %v; want 8", n, err)
+	}
+}
+
 // A collection of another program is never written to.
 func TestForeignCollection(t *testing.T) {
 	o := ownCollection(t, qdrant.Options{})
@@ -277,9 +297,19 @@ func TestForeignCollection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := qdrant.Open(t.Context(), o); !errors.Is(err, qdrant.ErrMismatch) || !strings.Contains(err.Error(), "another program") {
-		t.Errorf("%v, want ErrMismatch", err)
+	for _, filled := range []bool{true, false} {
+		if _, err := qdrant.Open(t.Context(), o); !errors.Is(err, qdrant.ErrMismatch) || !strings.Contains(err.Error(), "another program") {
+			t.Errorf("filled %v: %v, want ErrMismatch", filled, err)
+		}
+		_, err := client.Points().Delete(t.Context(), &api.DeletePoints{CollectionName: o.Collection, Wait: &wait, Points: api.NewPointsSelector(api.NewIDNum(1))})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	if err := qdrant.Drop(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	open(t, o)
 }
 
 // Two tenants with the same documents in one collection never meet.
@@ -287,8 +317,10 @@ func TestTenants(t *testing.T) {
 	o := ownCollection(t, qdrant.Options{})
 	o.Tenant = "one"
 	one := open(t, o)
-	o.Tenant = "two"
-	two := open(t, o)
+	two, err := one.ForTenant("two") // over the same connection
+	if err != nil {
+		t.Fatal(err)
+	}
 	put(t, one, document("a.md", "alpha of one, ERR-5172"), document("b.md", "beta of one"))
 	put(t, two, document("a.md", "alpha of two, ERR-5173"))
 
@@ -322,8 +354,17 @@ func TestTenants(t *testing.T) {
 	if _, err := retrieval.Sync(t.Context(), two, func(func(retrieval.Input, error) bool) {}, retrieval.SyncOptions{}); err != nil {
 		t.Error(err)
 	}
+	if err := two.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := two.Len(t.Context()); !errors.Is(err, qdrant.ErrClosed) {
+		t.Errorf("a closed store answers %v", err)
+	}
 	if got := find(t, one, retrieval.Query{Texts: []string{"beta"}, Limit: 1}); got != "b.md/1" {
 		t.Errorf("one finds %s", got)
+	}
+	if _, err := one.ForTenant("caf\xe9"); err == nil {
+		t.Error("a tenant that is not valid UTF-8 is taken")
 	}
 }
 

@@ -115,11 +115,20 @@ func (s *Store) sweepDocuments(ctx context.Context, now time.Time, documents []s
 		return err
 	}
 	defer unlock()
+	// Another process may have made one of them the version that holds.
+	ids := make([]string, len(documents))
+	for i, document := range documents {
+		ids[i] = s.recordID(document)
+	}
+	records, err := s.get(ctx, "reading the records of documents", ids, false)
+	if err != nil {
+		return err
+	}
 	l := &s.leftovers
 	var old, clean []*api.Condition
 	var swept []func()
 	l.mu.Lock()
-	for _, document := range documents {
+	for i, document := range documents {
 		var versions []string
 		for version, due := range l.due[document] {
 			if !due.After(now) {
@@ -129,6 +138,12 @@ func (s *Store) sweepDocuments(ctx context.Context, now time.Time, documents []s
 		}
 		if len(versions) == 0 {
 			continue
+		}
+		if p := records[ids[i]]; p != nil {
+			holds := p.Payload[fieldVersion].GetStringValue()
+			if versions = slices.DeleteFunc(versions, func(v string) bool { return v == holds }); len(versions) == 0 {
+				continue
+			}
 		}
 		old = append(old, allOf([]*api.Condition{is(fieldDocument, document), oneOf(fieldVersion, versions...)}, nil))
 		if len(versions) == len(l.due[document]) {

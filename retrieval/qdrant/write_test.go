@@ -323,6 +323,42 @@ func TestWritersAndReaders(t *testing.T) {
 	}
 }
 
+// Two processes that write one document leave it whole, of one or the other.
+func TestTwoWriters(t *testing.T) {
+	o := named(t, qdrant.Options{})
+	var writers sync.WaitGroup
+	for w := range 2 {
+		s := open(t, o)
+		writers.Go(func() {
+			for n := range 8 {
+				d := document("a.md", fmt.Sprintf("apple %d.%d", w, n), fmt.Sprintf("banana %d.%d", w, n), fmt.Sprintf("cherry %d.%d", w, n))
+				if n%3 == 2 { // what the other writes too
+					d = document("a.md", "apple", "banana", "cherry")
+				}
+				if err := s.ReplaceAll(t.Context(), []retrieval.Chunked{d}); err != nil && !errors.Is(err, qdrant.ErrConflict) {
+					t.Error(err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	passages, err := open(t, o).Retrieve(t.Context(), retrieval.Query{Texts: []string{"apple"}, Limit: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]int)
+	for _, p := range passages {
+		_, revision, _ := strings.Cut(p.Text, " ")
+		seen[revision]++
+	}
+	if len(passages) != 3 || len(seen) != 1 {
+		t.Errorf("readers see %v", passages)
+	}
+}
+
 func TestDeleteWhere(t *testing.T) {
 	s := open(t, qdrant.Options{})
 	for i, language := range []string{"en", "de", "de"} {
