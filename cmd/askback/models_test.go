@@ -2,12 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/gate/clarifiertest"
+	"github.com/askback/askback/gate/prompted"
+	"github.com/askback/askback/generation"
+	"github.com/askback/askback/generation/generatortest"
+	ollamachat "github.com/askback/askback/generation/ollama"
 	"github.com/askback/askback/internal/ollamatest"
 	"github.com/askback/askback/internal/ollamatest/tinygguf"
 	"github.com/askback/askback/pipeline"
@@ -186,4 +195,57 @@ func TestModelSettings(t *testing.T) {
 			t.Errorf("keep-alive %s: exit code %d, sent %.300s %s", value, code, f.Sent(), errOut)
 		}
 	}
+}
+
+// A real language model, small as it is and untuned, through the whole way: it
+// streams an answer whose citations hold, and decides at a gate by the schema.
+// What it says is not judged.
+func TestWithGemma(t *testing.T) {
+	s := ollamatest.Start(t)
+	m, err := ollamachat.New(ollamachat.Options{Host: s.URL, Model: s.Gemma(t), HTTP: s.HTTP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := generatortest.Answerable()
+	for i, text := range []string{ // a base model goes on as the dialogue began
+		"When is the desk open on weekdays?", "ANSWER: The desk is open from 8 to 20 on weekdays. [2]",
+		"Is it open on Sunday?", "ANSWER: On Sunday it is closed. [2]",
+	} {
+		request.History = append(request.History, conversation.Message{Role: []conversation.Role{conversation.User, conversation.Assistant}[i%2], Text: text})
+	}
+	pieces := 0
+	g := generation.Model{LLM: counting{m, &pieces}, Options: []llms.CallOption{llms.WithMaxTokens(60), llms.WithStopWords([]string{"\n"})}}
+	a, err := generatortest.Collect(t.Context(), g, request)
+	if err != nil || !a.Found || len(a.Citations) == 0 || pieces < 5 {
+		t.Errorf("%d pieces, %+v, error %v", pieces, a, err)
+	} else if err := generatortest.Check(request, a); err != nil {
+		t.Errorf("%v in %+v", err, a)
+	}
+	c, err := prompted.New(m, prompted.Options{Call: []llms.CallOption{ollamachat.WithSchema(prompted.Schema)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.Clarify(t.Context(), trialCases[1].request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clarifiertest.Check(t, trialCases[1].request, v)
+	t.Logf("%d pieces: %q; the gate: %+v", pieces, a.Text, v)
+}
+
+// counting counts the pieces that a model streams.
+type counting struct {
+	llms.Model
+	pieces *int
+}
+
+func (c counting) GenerateContent(ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse, error) {
+	var o llms.CallOptions
+	for _, set := range options {
+		set(&o)
+	}
+	return c.Model.GenerateContent(ctx, messages, append(options, llms.WithStreamingFunc(func(ctx context.Context, b []byte) error {
+		*c.pieces++
+		return o.StreamingFunc(ctx, b)
+	}))...)
 }
