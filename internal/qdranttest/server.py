@@ -462,9 +462,9 @@ class Server:
         return points.PointsOperationResponse(result=points.UpdateResult(operation_id=number, status=status))
 
     def upsert(self, r):
-        if r.HasField("update_filter"):
-            raise unserved("a conditional upsert")
-        return self.update(r, edge.UpdateOperation.upsert_points([edge.Point(id_in(p.id), vectors_in(p.vectors), payload_in(p.payload)) for p in r.points]))
+        condition = filter_in(r.update_filter) if r.HasField("update_filter") else None
+        new = [edge.Point(id_in(p.id), vectors_in(p.vectors), payload_in(p.payload)) for p in r.points]
+        return self.update(r, edge.UpdateOperation.upsert_points(new, condition))
 
     def delete(self, r):
         if r.points.WhichOneof("points_selector_one_of") == "points":

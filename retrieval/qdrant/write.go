@@ -75,6 +75,7 @@ func (s *Store) replace(ctx context.Context, documents []retrieval.Chunked) erro
 type writing struct {
 	*Store
 	documents []*writtenDocument
+	thorough  bool // look at the points of documents whose record says that they are stored
 }
 
 type writtenDocument struct {
@@ -92,16 +93,28 @@ func vectorKey(id, hash string) string { return id + "\x00" + hash }
 // run goes through the steps that the package's comment tells. Whenever it is cut
 // off, readers see each document as it was, or as it is to be.
 func (w *writing) run(ctx context.Context) error {
+	err := w.store(ctx)
+	if errors.Is(err, ErrConflict) {
+		// Points are missing that were there, or should have been: once more, and
+		// nothing is taken for granted.
+		w.thorough = true
+		err = w.store(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return w.commit(ctx)
+}
+
+// store makes sure that all points of the new versions are there.
+func (w *writing) store(ctx context.Context) error {
 	if err := w.read(ctx); err != nil {
 		return err
 	}
 	if err := w.upload(ctx, w.missing()); err != nil {
 		return err
 	}
-	if err := w.verify(ctx); err != nil {
-		return err
-	}
-	return w.commit(ctx)
+	return w.verify(ctx)
 }
 
 // read finds out what is stored of the documents: their records, and of those
@@ -124,7 +137,7 @@ func (w *writing) read(ctx context.Context) error {
 		if p, ok := records[ids[i]]; ok {
 			d.known, d.before = true, recordOf(p.Payload)
 			d.stored, d.old, d.vectors = make(map[string]bool), make(map[string]bool), make(map[string][]float32)
-			if d.before.version != d.version {
+			if d.before.version != d.version || w.thorough {
 				byName[d.Document] = d
 				changing = append(changing, d.Document)
 			}
@@ -170,7 +183,7 @@ type missing struct {
 func (w *writing) missing() []missing {
 	var points []missing
 	for _, d := range w.documents {
-		if d.known && d.before.version == d.version {
+		if d.known && d.before.version == d.version && !w.thorough {
 			continue
 		}
 		for _, p := range d.Passages {
@@ -183,7 +196,8 @@ func (w *writing) missing() []missing {
 }
 
 // announce leaves a record of documents that have none, so that what a crash
-// leaves of them is known.
+// leaves of them is known. One that another process has made whole in the
+// meantime stays.
 func (w *writing) announce(ctx context.Context) error {
 	var fresh []*api.PointStruct
 	for _, d := range w.documents {
@@ -191,7 +205,7 @@ func (w *writing) announce(ctx context.Context) error {
 			fresh = append(fresh, w.recordPoint(record{document: d.Document, committed: time.Now()}))
 		}
 	}
-	return w.putRecords(ctx, fresh)
+	return w.putRecords(ctx, fresh, w.mine([]*api.Condition{is(fieldVersion, "")}, nil))
 }
 
 // upload embeds and stores passages, several batches at a time. Embedding waits
@@ -200,7 +214,7 @@ func (w *writing) upload(ctx context.Context, points []missing) error {
 	uploads, within := errgroup.WithContext(ctx)
 	uploads.SetLimit(w.options.Parallel)
 	b := batches{limit: w.options.BatchBytes, send: func(batch []*api.PointStruct) {
-		uploads.Go(func() error { return w.put(within, batch, !w.options.NoWait) })
+		uploads.Go(func() error { return w.put(within, batch, !w.options.NoWait, nil) })
 	}}
 	err := func() error {
 		for start := 0; start < len(points); start += embedBatch {
@@ -311,9 +325,9 @@ func (s *Store) vector(v []float32) ([]float32, error) {
 }
 
 // put stores points. It may be repeated: the same points are the same.
-func (s *Store) put(ctx context.Context, points []*api.PointStruct, wait bool) error {
+func (s *Store) put(ctx context.Context, points []*api.PointStruct, wait bool, replacing *api.Filter) error {
 	_, err := call(ctx, s.server, fmt.Sprintf("storing %d points", len(points)), s.server.client.Points().Upsert,
-		&api.UpsertPoints{CollectionName: s.options.Collection, Points: points, Wait: &wait})
+		&api.UpsertPoints{CollectionName: s.options.Collection, Points: points, Wait: &wait, UpdateFilter: replacing})
 	return err
 }
 
@@ -369,7 +383,7 @@ func (w *writing) commit(ctx context.Context) error {
 		}
 		records = append(records, w.recordPoint(r))
 	}
-	if err := w.putRecords(ctx, records); err != nil {
+	if err := w.putRecords(ctx, records, nil); err != nil {
 		return err
 	}
 	for _, d := range w.documents {
@@ -379,12 +393,13 @@ func (w *writing) commit(ctx context.Context) error {
 	return nil
 }
 
-// putRecords stores records, in as many writes as their size needs.
-func (s *Store) putRecords(ctx context.Context, records []*api.PointStruct) error {
+// putRecords stores records, in as many writes as their size needs; those that
+// are there already only if they meet the filter, if there is one.
+func (s *Store) putRecords(ctx context.Context, records []*api.PointStruct, replacing *api.Filter) error {
 	var failed error
 	b := batches{limit: s.options.BatchBytes, send: func(batch []*api.PointStruct) {
 		if failed == nil {
-			failed = s.put(ctx, batch, true)
+			failed = s.put(ctx, batch, true, replacing)
 		}
 	}}
 	for _, r := range records {
@@ -459,7 +474,7 @@ func (s *Store) delete(ctx context.Context, documents []string) error {
 	}
 	// In one step each for readers; then the passages, then the records, so that
 	// a crash leaves no passage without a record.
-	if err := s.putRecords(ctx, gone); err != nil {
+	if err := s.putRecords(ctx, gone, nil); err != nil {
 		return err
 	}
 	for _, kind := range []string{kindPassage, kindDocument} {

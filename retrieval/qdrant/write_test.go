@@ -359,6 +359,55 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
+// Points that were lost on the server come back when the document is stored
+// again, though its record says that they are there.
+func TestLostPoints(t *testing.T) {
+	o := named(t, qdrant.Options{})
+	s := open(t, o)
+	d := document("a.md", "alpha", "beta", "gamma")
+	put(t, s, d)
+	wait := true
+	_, err := s.Client().Points().Delete(t.Context(), &api.DeletePoints{CollectionName: o.Collection, Wait: &wait, Points: api.NewPointsSelectorFilter(
+		&api.Filter{Must: []*api.Condition{api.NewMatch("tenant", o.Tenant), api.NewMatch("id", "a.md/2")}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Len(t.Context()); n != 2 || err != nil {
+		t.Fatalf("%d passages, %v; want one lost", n, err)
+	}
+	put(t, s, d)
+	if n, err := s.Len(t.Context()); n != 3 || err != nil {
+		t.Errorf("%d passages, %v; want 3", n, err)
+	}
+}
+
+// A document that one process has made whole is not taken away by another that
+// is about to store it for the first time too.
+func TestAnnounced(t *testing.T) {
+	o := named(t, qdrant.Options{})
+	fast := open(t, o)
+	var once sync.Once
+	proxy := qdranttest.StartProxy(t, o.Addr, qdranttest.ProxyOptions{Fault: func(method string, _ int) qdranttest.Fault {
+		if method == "Upsert" { // the announcement; the other comes first
+			once.Do(func() { put(t, fast, document("a.md", "alpha of the fast")) })
+			return qdranttest.Fault{}
+		}
+		if method == "Count" {
+			return qdranttest.Fault{Code: 13} // it never commits
+		}
+		return qdranttest.Fault{}
+	}})
+	o.Addr = proxy.Addr
+	slow := open(t, o)
+	if err := slow.ReplaceAll(t.Context(), []retrieval.Chunked{document("a.md", "alpha of the slow")}); err == nil {
+		t.Error("no error")
+	}
+	passages, err := fast.Retrieve(t.Context(), retrieval.Query{Texts: []string{"alpha"}})
+	if err != nil || len(passages) != 1 || passages[0].Text != "alpha of the fast" {
+		t.Errorf("%v, %v", passages, err)
+	}
+}
+
 func TestDeleteWhere(t *testing.T) {
 	s := open(t, qdrant.Options{})
 	for i, language := range []string{"en", "de", "de"} {
