@@ -73,7 +73,7 @@ func bare(s string) string {
 	return strings.TrimRight(strings.TrimSpace(s), ".,;:!?…。，；：！？।、 ")
 }
 
-var pronouns = map[string]bool{"it": true, "this": true, "that": true, "that one": true, "this one": true, "that thing": true, "this thing": true, "they": true, "them": true, "these": true, "those": true}
+var pronouns = map[string]bool{"him": true, "he": true, "she": true, "it": true, "this": true, "that": true, "that one": true, "this one": true, "that thing": true, "this thing": true, "they": true, "them": true, "these": true, "those": true}
 var plural = map[string]bool{"they": true, "them": true, "these": true, "those": true}
 
 // inPlace is form 1.

@@ -309,13 +309,18 @@ func (f *folder) fold(ctx context.Context) Folded {
 		seen                     = map[act]bool{}
 		rule                     string
 		strong, sure, corrected  bool
+		askedFirst, endsAsking   bool
+		lastAct                  act
 	)
 	for _, p := range f.parts() {
 		r := f.read(p)
-		if len(got) > 0 && (r.act == actChoose || r.act == actBetween) && (f.corrects(p) || corrected) {
+		if len(got) > 0 && (r.act == actChoose || r.act == actBetween || r.act == actAll) && (f.corrects(p) || corrected) {
 			got, rule = nil, "" // "Premium, I mean Standard"
 		}
 		corrected = takesBack(p)
+		if corrected && r.act == actDetail {
+			continue // "the 1, I mean, the 3"
+		}
 		switch r.act {
 		case actFiller:
 			continue
@@ -350,6 +355,8 @@ func (f *folder) fold(ctx context.Context) Folded {
 		case actExplain:
 			about = union(about, r.options)
 		}
+		askedFirst = askedFirst || r.act == actExplain && len(got) == 0 && !seen[actChoose]
+		lastAct, endsAsking = r.act, p.asks
 		kept.add(r)
 		if r.act == actChoose && len(got) > 1 && orWords[p.words[0].plain] {
 			between, got = got, nil // "the van, or maybe the minibus"
@@ -369,6 +376,15 @@ func (f *folder) fold(ctx context.Context) Folded {
 	f.weigh(ctx, all, seen, sure, len(got)+len(between))
 	if len(got) == 1 && !strong && rule == "text" && f.byChance(all.words, f.opts[got[0]]) {
 		got, kept, seen[actDetail] = nil, extras{{extra: stripAll(all, lexicon().frames)}}, true
+	}
+	if seen[actDontKnow] && len(got) > 1 { // "maybe lake? maybe ridge? dunno"
+		between, got = got, nil
+	}
+	if askedFirst && len(got) > 0 && endsAsking { // "what do you mean, a business?"
+		between, about, got = nil, got, nil
+	}
+	if n == 0 && lastAct == actDetail && !endsAsking && (seen[actExplain] || seen[actDontKnow]) { // "isn't it obvious? the sauna"
+		seen[actExplain], seen[actDontKnow] = false, false
 	}
 	extra := kept.texts(actBetween, len(got) == 0)
 	yes, no := f.affirmed()

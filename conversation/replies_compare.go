@@ -133,6 +133,9 @@ func measure(text, what string) (float64, bool) {
 		}
 		found = append(found, v)
 	}
+	if len(found) == 0 && what != "number" {
+		return measure(text, "number") // no date, no time: whatever there is one of
+	}
 	if len(found) != 1 {
 		return 0, false
 	}

@@ -3,6 +3,7 @@ package conversation
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // How a whole question or request begins, by language. What follows decides
@@ -18,11 +19,11 @@ var (
 		"ist sind gibt habt haben hat kann koennen koennt muss muessen darf duerfen soll sollen braucht brauche kostet bekomme bekommt wird werden gilt geht macht nimmt nehmen")
 	asksSubject = wordSet("u ya i you we they he she it there the my your this that these those a an our any anyone somebody people all " +
 		"ich man es sie er wir ihr die der das mein meine meinen du den eine ein euch bei")
-	requests = wordSet("speak talk tell show explain list help find send book reset cancel change connect transfer call translate write remind describe compare open check track order reserve delete remove update add create " +
+	requests = wordSet("diganme decidme speak talk tell show explain list help find send book reset cancel storniert schickt change connect transfer call translate write remind describe compare open check track order reserve delete remove update add create " +
 		"sag sagen zeig zeigen erklaer erklaeren erklaere hilf helfen schick schicken storniere stornieren buche " +
 		"dis dites montre montrez explique expliquez aide aidez envoie envoyez annule annulez " +
 		"dime digame muestra muestrame explica explicame ayuda ayudame envia cancela")
-	requestObject = wordSet("me my us our the a an this that all him her how mir uns sie meine meinen mein die den das moi nous le la les mon ma mes el los mi mis un una")
+	requestObject = wordSet("einfach alles bitte como wie comment me my us our the a an this that all him her how mir uns sie meine meinen mein die den das moi nous le la les mon ma mes el los mi mis un una")
 	asksPhrases   = []string{"anyone know", "anybody know", "y a du", "y a des", "y a une", "y a un", "y a de", "il y a", "est ce que", "qu est ce", "y a t il", "peut on", "puis je", "avez vous", "pouvez vous", "faut il", "est il", "c est quoi", "dois je", "ai je",
 		"por que", "se puede", "hay que", "i want to know", "need to know", "want to know", "by when", "until when", "till when", "since when", "from when", "up to what", "bis wann", "ab wann", "seit wann", "a partir de quand", "jusqu a quand", "hasta cuando", "desde cuando", "id like to know", "i would like to know", "i wonder", "do you know", "can you tell me", "could you tell me", "i want to ask", "let me ask", "question about", "i have a question", "i have a problem", "i need help", "help with", "wuesste gern", "ich wollte fragen", "ich moechte wissen", "ich habe eine frage", "je voudrais savoir", "j aimerais savoir", "quisiera saber", "me gustaria saber", "quiero saber"}
 	asksZh = []string{"什 么", "怎 么", "怎 样", "如 何", "哪 里", "哪 儿", "哪 个", "谁", "为 什", "多 少", "几 点", "几 天", "几 号", "多 久", "多 远", "吗", "能 不 能", "可 不 可", "有 没 有", "请 问", "告 诉 我", "帮 我"}
@@ -40,7 +41,7 @@ var (
 )
 
 // losses are how one says that something is gone.
-var losses = []string{"i lost", "ive lost", "i have lost", "was stolen", "got stolen", "stole my", "been stolen", "verloren", "gestohlen", "geklaut", "j ai perdu", "on m a vole", "perdi mi", "he perdido", "me robaron", "me han robado", "丢 了", "被 偷", "弄 丢", "खो गया", "खो गई", "चोरी हो"}
+var losses = []string{"forgot my", "forgotten my", "passwort vergessen", "oublie mon mot", "olvide mi", "olvide la contrasena", "密 码 忘", "忘 了 密 码", "i lost", "ive lost", "i have lost", "was stolen", "got stolen", "stole my", "been stolen", "verloren", "gestohlen", "geklaut", "j ai perdu", "on m a vole", "perdi mi", "he perdido", "me robaron", "me han robado", "丢 了", "被 偷", "弄 丢", "खो गया", "खो गई", "चोरी हो"}
 
 // loses says whether a text says that something is gone, where the dialogue does
 // not speak of that.
@@ -59,11 +60,22 @@ func (f *folder) loses(text string) bool {
 	return false
 }
 
+// asides begin a remark about something else.
+var asides = [][]string{{"by", "the", "way"}, {"btw"}, {"uebrigens"}, {"ausserdem"}, {"au", "fait"}, {"por", "cierto"}, {"对", "了"}, {"वैसे"}, {"vaise"}, {"waise"}}
+
+// aside says whether a part is announced as being about something else.
+func (f *folder) aside(p part) bool {
+	all := plains(f.reply)
+	return slices.ContainsFunc(asides, func(a []string) bool {
+		return len(all) > len(a)+1 && slices.Equal(all[:len(a)], a)
+	})
+}
+
 // connects begin a question that goes on from the last.
 var connects = wordSet("and und et y और")
 
 // leadIn are the words before a question that do not change that it is one.
-var leadIn = wordSet("and also but actually hey hi hello ok okay so now oh well btw wait please excuse sorry first quick und aber hallo ach moment uebrigens sag mal entschuldigung et mais bonjour au fait dites alors y pero hola oye bueno cierto 那 另 外 对 了 वैसे और अच्छा लेकिन")
+var leadIn = wordSet("mejor lieber plutot rather and also but actually hey hi hello ok okay so now oh well btw wait please excuse sorry first quick und aber hallo ach moment uebrigens sag mal entschuldigung et mais bonjour au fait dites alors y pero hola oye bueno cierto 那 另 外 对 了 वैसे और अच्छा लेकिन")
 
 // asksWhole says whether a part has the form of a whole question or request,
 // whatever it is about.
@@ -73,6 +85,18 @@ func asksWhole(p part, lang string) bool {
 	for _, a := range asksPhrases {
 		if strings.Contains(text, " "+a+" ") {
 			return true
+		}
+	}
+	for i := 1; i+1 < len(ws); i++ { // "会不会"
+		if (ws[i] == "不" || ws[i] == "没") && ws[i-1] == ws[i+1] {
+			return true
+		}
+	}
+	if first := p.words[0]; len(ws) >= 3 {
+		for _, w := range []string{"dónde", "cómo", "cuándo", "quién", "cuánto", "cuántos", "cuántas", "qué"} {
+			if strings.EqualFold(p.text[first.start:first.end], w) {
+				return true // the accent makes it a question
+			}
 		}
 	}
 	if lang == "zh" || strings.ContainsFunc(p.String(), isHan) {
@@ -129,8 +153,15 @@ func asksWhole(p part, lang string) bool {
 	if (first == "does" || first == "did" || (first == "can" || first == "will") && second != "be") && len(ws) >= 4 {
 		return true
 	}
+	if len(ws) >= 3 && hindiGive[ws[len(ws)-1]] && slices.ContainsFunc(ws, func(w string) bool { return hindiMarks[w] }) &&
+		slices.ContainsFunc(ws, func(w string) bool { return !askWords[w] && !stopWords()[w] && !allWords[w] }) {
+		return true // "customer care ka number do"
+	}
 	return requests[first] && requestObject[second] && len(ws) >= 3
 }
+
+var hindiMarks = wordSet("ka ki ke ko hai mein mera meri apna का की के को है में मेरा मेरी")
+var hindiGive = wordSet("do dijiye dedo batao bataiye दो दीजिए बताओ बताइए बताएं भेजो भेजिए")
 
 // fronted are the prepositions that can stand before a question word.
 var fronted = wordSet("by on in at from to until till for with of under up since before after ab bis an auf zu seit mit von um a de en para con desde hasta por pour depuis jusqu avec")
@@ -157,8 +188,11 @@ func (f *folder) asksAnew(p part) bool {
 	if len(ws) > 2 && confirms(ws) {
 		return false // "is it the pro plan?"
 	}
-	if len(ws) > 1 && len(ws) <= 6 && ws[1] == "about" && known > 0 {
-		return false // "what about the night tour?"
+	if len(ws) > 1 && len(ws) <= 6 && ws[1] == "about" && (known > 0 || slices.ContainsFunc(ws, func(w string) bool { return isNumber(w) || cardinals[w] > 1 })) {
+		return false // "what about the night tour?", "what about two nights?"
+	}
+	if len(ws) > 2 && ws[0] == "what" && ws[1] == "if" && known > 0 {
+		return false // "what if I say both?"
 	}
 	if asksWhole(p, f.lang) {
 		return !f.asksAbout(p)
@@ -170,6 +204,14 @@ func (f *folder) asksAnew(p part) bool {
 	text := " " + strings.Join(ws, " ") + " "
 	if !open && f.loses(text) {
 		return true
+	}
+	if !open && known == 0 && n > 0 && f.aside(p) {
+		return true // "by the way I need a new mouse"
+	}
+	if !open && p.asks && n >= 2 && n > known && len(ws) >= 3 && !fragmentFirst[ws[0]] {
+		if is, _ := f.match(p.words); len(is) == 0 {
+			return true // "next train to Leeds?"
+		}
 	}
 	if !open && p.asks && known == 0 && len(ws) <= 3 && connects[p.words[0].plain] && len(words(f.reply)) == len(p.words) {
 		return true // "and cats?"
@@ -210,11 +252,18 @@ var (
 	wishHi = wordSet("बदलना बदलनी बदलवाना शिकायत रद्द बात करनी बंद करवाना खोलना बुक")
 )
 
+var hindiWish = wordSet("है हैं था थी चाहिए चाहता चाहती चाहते")
+
 // wishes says whether words state what somebody wants to do: "I want to cancel
 // my order".
 func wishes(ws []string) bool {
 	for len(ws) > 0 && leadIn[ws[0]] {
 		ws = ws[1:]
+	}
+	for i, w := range ws[:max(0, len(ws)-1)] { // "नया मीटर लगवाना है"
+		if (strings.HasSuffix(w, "ना") || strings.HasSuffix(w, "नी")) && i > 0 && utf8.RuneCountInString(w) > 3 && hindiWish[ws[i+1]] {
+			return true
+		}
 	}
 	if len(ws) < 3 || !wishFirst[ws[0]] {
 		return false

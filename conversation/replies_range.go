@@ -56,16 +56,22 @@ func spanOf(text string) (span, bool) {
 	case 2:
 		a, b := at[0], at[1]
 		dash := b == a+1 && strings.ContainsAny(text, "-–")
-		if !(b == a+2 && rangeWords[ws[a+1]] || dash) {
+		between := b == a+3 && rangeWords[ws[a+2]] // "250 g to 4 kg"
+		if !(b == a+2 && rangeWords[ws[a+1]] || dash || between) {
 			return s, false
 		}
 		x, ok1 := amount(ws[a])
 		y, ok2 := amount(ws[b])
+		s.unit, s.scale = unitAfter(ws, b)
+		if between && s.scale > 0 {
+			if _, scale := unitAfter(ws, a); scale > 0 {
+				x *= scale / s.scale
+			}
+		}
 		if !ok1 || !ok2 || x >= y {
 			return s, false
 		}
 		s.low, s.high = x, y
-		s.unit, s.scale = unitAfter(ws, b)
 	case 1:
 		i := at[0]
 		v, ok := value(i)
@@ -122,7 +128,23 @@ func unitAfter(ws []string, i int) (unit string, scale float64) {
 	if i+1 >= len(ws) || len(content(ws[i+1:i+2])) == 0 && hours[ws[i+1]] == 0 && !shortUnits[ws[i+1]] {
 		return "", 0
 	}
-	return ws[i+1], hours[ws[i+1]]
+	return ws[i+1], scaleOf(ws[i+1])
+}
+
+// scaleOf is what a unit is worth beside others of its kind: a time in hours, a
+// weight in kilograms, a length in metres. 0 if it is none.
+func scaleOf(unit string) float64 {
+	switch unit {
+	case "g", "gram", "grams", "gramm", "grammes", "gramos":
+		return 0.001
+	case "kg", "kilo", "kilos", "kilogram", "kilograms", "m", "metre", "metres", "meter", "meters", "metro", "metros":
+		return 1
+	case "cm":
+		return 0.01
+	case "km", "t", "tonne", "tonnes", "tons":
+		return 1000
+	}
+	return hours[unit]
 }
 
 var shortUnits = wordSet("g l m h t v w")
@@ -161,8 +183,8 @@ func (f *folder) byRange(p part) (reading, bool) {
 		return reading{}, false
 	}
 	unit, scale := unitAfter(ws, at)
-	if joined := unitOf(ws[at]); isNumber(ws[at]) && joined != "" && joined != "k" && unit == "" { // "249g"
-		unit, scale = joined, hours[joined]
+	if joined := unitOf(ws[at]); isNumber(ws[at]) && joined != "" && joined != "k" { // "249g"
+		unit, scale = joined, scaleOf(joined)
 	}
 	foreign, _ := f.foreign(p.words)
 	found, spans := -1, 0
@@ -176,7 +198,7 @@ func (f *folder) byRange(p part) (reading, bool) {
 		switch {
 		case scale > 0 && s.scale > 0:
 			x = v * scale
-		case unit != "" && s.unit != "" && likeness(unit, s.unit) < 0.7, unit != "" && s.unit == "" && !aboutAge[unit]:
+		case unit != "" && s.unit != "" && likeness(unit, s.unit) < 0.7 && unit != s.unit, unit != "" && s.unit == "" && !aboutAge[unit]:
 			return reading{}, false
 		case unit == "" && s.unit != "" && len(foreign) > 0:
 			return reading{}, false // "my daughter is 6" is no weight

@@ -77,8 +77,8 @@ func (f *folder) parts() []part {
 	for i := range ws {
 		if i > 0 {
 			gap := f.reply[ws[i-1].end:ws[i].start]
-			if gap == "." || gap == " ." {
-				continue // "rooktail.com"
+			if gap == "." || gap == " ." || gap == ". " && numberWords[ws[i-1].plain] && isNumber(ws[i].plain) {
+				continue // "rooktail.com", "no. 3"
 			}
 			if strings.ContainsAny(gap, ",;.!?…—–:/|()，。；：！？、।（）") || strings.Contains(gap, " - ") {
 				end(i, gap)
@@ -99,7 +99,8 @@ func (f *folder) parts() []part {
 					continue // "anything but the office", "two or maybe three"
 				}
 				if ws[i].plain == "so" && i+1 < len(ws) && len(ws)-i <= 6 {
-					if _, ok := l.whole[strings.Join(forms(ws[i+1:]), " ")]; ok { // "... so all of them"
+					is, tie := f.match(ws[i+1:])
+					if _, ok := l.whole[strings.Join(forms(ws[i+1:]), " ")]; ok || len(is) == 1 && !tie { // "... so all of them"
 						end(i, gap)
 						continue
 					}
@@ -122,13 +123,21 @@ func (f *folder) parts() []part {
 var inlineNo = wordSet("no nope nah nein nee non nan wait")
 
 // corrections begin a part that takes back the choice before it.
-var corrections = [][]string{{"no"}, {"nope"}, {"nah"}, {"nein"}, {"nee"}, {"non"}, {"nan"}, {"wait"}, {"i", "mean"}, {"i", "meant"}, {"sorry"}, {"rather"}, {"or", "rather"}, {"make", "that"}, {"ich", "meine"}, {"ich", "meinte"}, {"quatsch"}, {"aeh"}, {"je", "veux", "dire"}, {"enfin"}, {"plutot"}, {"pardon"}, {"digo"}, {"quiero", "decir"}, {"perdon"}, {"mejor"}, {"不", "对"}, {"不", "是"}, {"错", "了"}, {"नहीं"}, {"nahi"}, {"matlab"}, {"मतलब"}}
+var corrections = [][]string{{"scratch", "that"}, {"no"}, {"nope"}, {"nah"}, {"nein"}, {"nee"}, {"non"}, {"nan"}, {"wait"}, {"i", "mean"}, {"i", "meant"}, {"sorry"}, {"rather"}, {"or", "rather"}, {"make", "that"}, {"ich", "meine"}, {"ich", "meinte"}, {"quatsch"}, {"aeh"}, {"je", "veux", "dire"}, {"enfin"}, {"plutot"}, {"pardon"}, {"digo"}, {"quiero", "decir"}, {"perdon"}, {"mejor"}, {"不", "对"}, {"不", "是"}, {"错", "了"}, {"नहीं"}, {"nahi"}, {"matlab"}, {"मतलब"}}
 
 // takesBack says whether a part is nothing but a correction: "the 1, I mean, the
 // 3".
 func takesBack(p part) bool {
 	ws := forms(p.words)
-	return slices.ContainsFunc(corrections, func(c []string) bool { return slices.Equal(ws, c) })
+	if slices.ContainsFunc(corrections, func(c []string) bool { return slices.Equal(ws, c) }) {
+		return true
+	}
+	for _, w := range ws { // "no no"
+		if !slices.ContainsFunc(corrections, func(c []string) bool { return len(c) == 1 && c[0] == w }) {
+			return false
+		}
+	}
+	return len(ws) > 0
 }
 
 // byLetter knows "L I think" where the plans are S, M and L.
@@ -192,6 +201,9 @@ func (f *folder) read(p part) reading {
 		return r
 	}
 	l := lexicon()
+	if r, ok := f.requested(p); ok {
+		return r
+	}
 	core := p
 	for {
 		if r, ok := f.phrase(core); ok {
@@ -211,6 +223,11 @@ func (f *folder) read(p part) reading {
 	}
 	if r, ok := f.prefixed(p, core); ok {
 		return r
+	}
+	if text := " " + key(p.String()) + " "; len(f.opts) > 0 && (strings.Contains(text, " none of these ") || strings.Contains(text, " none of those ") || strings.Contains(text, " none of the above ")) {
+		if foreign, _ := f.foreign(p.words); len(foreign) == 0 {
+			return reading{act: actNone, rule: "phrase"}
+		}
 	}
 	if r, ok := f.suffixed(core); ok {
 		return r
@@ -241,6 +258,13 @@ func (f *folder) read(p part) reading {
 	}
 	if w := core.words[0].plain; len(core.words) > 1 && (yesBefore[w] || noBefore[w]) {
 		r := f.read(core.with(core.words[1:])) // "yes the van", "no the van"
+		if yes, no := f.affirmed(); r.act == actDetail && len(f.opts) == 2 && yes >= 0 && no >= 0 && len(core.words) <= 6 {
+			r.act = actYes // "yes loads"
+			if noBefore[w] {
+				r.act = actNo
+			}
+			return r
+		}
 		if yesBefore[w] && r.act != actFiller || r.act == actChoose || r.act == actBetween || r.act == actNone || r.act == actCancel {
 			return r
 		}
@@ -295,6 +319,11 @@ var (
 // phrase knows a part that is a set phrase as a whole.
 func (f *folder) phrase(p part) (reading, bool) {
 	ws := forms(p.words)
+	for i, w := range ws {
+		if strings.HasSuffix(w, "egal") && len(w) < 14 {
+			ws[i] = "egal" // "piepegal"
+		}
+	}
 	a, ok := lexicon().whole[strings.Join(ws, " ")]
 	for _, idle := range []map[string]bool{courtesies, particles} {
 		if ok {
@@ -327,7 +356,7 @@ func (f *folder) phrase(p part) (reading, bool) {
 // courtesies and particles are words that a set phrase may have or lack.
 var courtesies = wordSet("please pls plz thanks bitte danke merci svp stp gracias porfa 请 谢谢 कृपया")
 
-var particles = wordSet("really just honestly actually simply doch mal halt eben denn ja jetzt bitte einfach vraiment simplement franchement realmente simplemente sinceramente")
+var particles = wordSet("tbh imo lol haha moi 啊 呀 呢 嘛 哦 啦 呗 even absolutely totally completely literally total voellig ganz echt wirklich komplett carrement totalement completement totalmente really just honestly actually simply doch mal halt eben denn ja jetzt bitte einfach vraiment simplement franchement realmente simplemente sinceramente")
 
 // prefixed knows a part by how it begins.
 func (f *folder) prefixed(p, core part) (reading, bool) {
@@ -472,6 +501,9 @@ func (f *folder) negated(p part) (reading, bool) {
 		return reading{}, false
 	}
 	l := lexicon()
+	if p.asks && asksNot[p.words[0].plain] {
+		return reading{}, false // "isn't the youth account closed at 18?"
+	}
 	var rest part
 	for _, core := range []part{p, stripAll(p, l.frames)} {
 		ws := forms(core.words)
@@ -503,8 +535,13 @@ func (f *folder) negated(p part) (reading, bool) {
 	if !ok || r.act != actChoose && r.act != actBetween || r.act == actBetween && len(r.options) == len(f.opts) {
 		return reading{}, false
 	}
+	if p.asks && len(f.parts()) == 1 { // "c'est pas l'écho ?"
+		return reading{act: actChoose, options: r.options, rule: "proposal"}, true
+	}
 	return reading{act: actExclude, options: r.options, rule: "negation"}, true
 }
+
+var asksNot = wordSet("isnt arent wasnt werent dont doesnt didnt wont cant couldnt shouldnt")
 
 // byPlace knows "the second one", "b", "1 and 3".
 func (f *folder) byPlace(p part) (reading, bool) {
@@ -775,12 +812,17 @@ func (f *folder) match(ws []word) (is []int, tie bool) {
 		}
 	}
 	if len(is) > 1 { // "full service" is said whole, "full service plus" is not
-		if whole := slices.DeleteFunc(slices.Clone(is), func(i int) bool { return !covers(said, f.opts[i].content) }); len(whole) == 1 {
+		if whole := slices.DeleteFunc(slices.Clone(is), func(i int) bool {
+			return !covers(said, f.opts[i].content) || len(f.opts[i].content) < len(strings.Fields(f.opts[i].key)) && len(f.opts[i].content) == 1 && otherFirst[strings.Fields(f.opts[i].key)[0]]
+		}); len(whole) == 1 {
 			return whole, false
 		}
 	}
 	return is, len(is) > 1
 }
+
+// otherFirst begin an option for the rest: "other damage" is not said by "damage".
+var otherFirst = wordSet("other others another any andere anderer anderes sonstige autre autres otro otra otros 其 अन्य")
 
 // byDigits gives the one option whose number stands within a longer code:
 // "F500S" for "Ferro 500".
@@ -855,6 +897,9 @@ func (f *folder) beside(p part, i int) part {
 		}
 	}
 	if last < 0 { // a kind of it: "Saturday" for "the weekend"
+		if slices.ContainsFunc(p.words, func(w word) bool { return f.opts[i].hasJoined(w.plain) }) {
+			return part{} // "sbahn"
+		}
 		return stripAll(p, frames)
 	}
 	if foreign, _ := f.foreign(p.words[:last]); len(foreign) >= 2 {

@@ -62,9 +62,9 @@ var moreNumbers = func() map[string]float64 {
 
 // besideSelector are the words that may stand beside a selector: "option 2",
 // "the second one please", "la segunda opción".
-var besideSelector = wordSet("something like either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is time times das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 wala wali wale vala vali नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
+var besideSelector = wordSet("something like either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is letter buchstabe lettre letra das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 wala wali wale vala vali नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
 
-var listWords = wordSet("and nor noch ni & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
+var listWords = wordSet("aur bhi भी and nor noch ni & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
 var orWords = wordSet("or oder ou o u 或 或者 还是 या")
 var numberWords = wordSet("option opt answer number no nr num choice item point variante nummer moeglichkeit punkt numero choix opcion punto 第 选 选项 नंबर विकल्प ऑप्शन")
 
@@ -172,6 +172,8 @@ func selectByPlace(ws []string, n int, marked bool) (selection, bool) {
 			add(n / 2)
 		case w == "top":
 			add(0)
+		case (w == "ek" || w == "do" || w == "teen") && i+1 < len(ws) && (ws[i+1] == "no" || ws[i+1] == "number" || ws[i+1] == "nambar"):
+			add(map[string]int{"ek": 0, "do": 1, "teen": 2}[w])
 		case orWords[w] && len(s.places) > 0:
 			s.or = true
 		case len(w) == 1 && w[0] >= 'a' && w[0] <= 'z' && letterMeant(ws, i, n, marked):

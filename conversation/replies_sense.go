@@ -10,7 +10,7 @@ import (
 var (
 	allWords = wordSet("both all each every everything beide beides alle alles jede jedes jeden deux tous toutes chaque chacun tout ambos ambas dos todos todas todo cada दोनों दोनो सभी सब तीनों हर")
 	allZh    = []string{"两 个 都", "两 种 都", "都 要", "都 说", "都 告", "都 想", "都 讲", "都 介", "都 列", "都 给", "都 看", "全 部", "全 都", "所 有", "每 个", "每 种", "分 别"}
-	askWords = wordSet("tell give show list compare explain know see hear interested interesting be would nice great good best helpful useful list numbers number answers answer prices price figures details info information cases case options option versions variants separately respectively times time possible ideally preferably side sag sage sagen zeig zeigen nenn nennen nenne waeren waere gut schoen super interessieren interessiert angaben antworten varianten faelle preise auflisten vergleiche " +
+	askWords = wordSet("things sachen choses cosas tell give show list compare explain know see hear interested interesting be would nice great good best helpful useful list numbers number answers answer prices price figures details info information cases case options option versions variants separately respectively times time possible ideally preferably side sag sage sagen zeig zeigen nenn nennen nenne waeren waere gut schoen super interessieren interessiert angaben antworten varianten faelle preise auflisten vergleiche " +
 		"dis dites donne donnez montre montrez seraient serait bien cas interessent compare comparez prix infos " +
 		"dime digame di muestra dame deme compara precios casos datos ambas opciones haha hahaha lol 呗 呀 嘛 讲 能 不 说 告 诉 列 介 绍 一 下 想 知 道 两 种 我 给 了 吧 情 况 बताओ बताइए बता दो दीजिए दे जानकारी दोनो चाहिए के लिए बारे में")
 	bothWords = wordSet("both beide ambos ambas दोनों")
@@ -41,6 +41,14 @@ func (f *folder) allInside(p part) (reading, bool) {
 		}
 	}
 	text := " " + strings.Join(ws, " ") + " "
+	if len(ws) == 2 && bothWords[ws[1]] && n == 2 && strings.Contains(" "+key(f.reply)+" ", " about ") || len(ws) <= 5 && len(ws) > 2 && ws[1] == "about" && slices.ContainsFunc(ws, func(w string) bool { return bothWords[w] }) && n == 2 {
+		return reading{act: actAll, rule: "all"}, true // "how about moving both?"
+	}
+	for i, w := range ws { // "三个灯都在闪"
+		if cardinalOf(w) == n && n > 1 && fewOf[w] && i+1 < len(ws) && (ws[i+1] == "个" || ws[i+1] == "种") && slices.Contains(ws[i+1:], "都") && !p.asks {
+			return reading{act: actAll, rule: "all"}, true
+		}
+	}
 	is := slices.ContainsFunc(ws, func(w string) bool { return allWords[w] && !(w == "deux" || w == "dos" || w == "tout") }) ||
 		strings.Contains(text, " les deux ") || strings.Contains(text, " los dos ") || strings.Contains(text, " las dos ")
 	for _, z := range allZh {
@@ -201,7 +209,7 @@ func (f *folder) nowSaid() int {
 }
 
 // meaningWords are those of a question for the meaning of something.
-var meaningWords = wordSet("unter mean means meaning meant versteht verstehen even like include includes included contain contains cover covers exactly called counts count considered difference differences stand stands define definition describe heisst bedeutet bedeuten bedeutung genau zaehlt gilt enthaelt beinhaltet unterschied umfasst " +
+var meaningWords = wordSet("matlab unter mean means meaning meant versteht verstehen even like include includes included contain contains cover covers exactly called counts count considered difference differences stand stands define definition describe heisst bedeutet bedeuten bedeutung genau zaehlt gilt enthaelt beinhaltet unterschied umfasst " +
 	"veut dire signifie signification difference exactement comprend inclut compte " +
 	"significa significado quiere decir diferencia exactamente incluye cuenta " +
 	"意 思 区 别 叫 包 括 包 含 算 指 मतलब अर्थ अंतर फर्क होता होती शामिल")
@@ -244,10 +252,15 @@ func (f *folder) asksForMeaning(p part) (reading, bool) {
 var matters = wordSet("matter matters important relevant ask asking know need relevance difference affect affects wichtig rolle fragen fragst wissen unterschied wichtig change changer important importe importa importante cambia pregunta preguntas 重 要 关 系 问 जरूरी फर्क पूछ farak fark padta")
 
 // ofThese point to the options.
-var ofThese = []string{"which of those", "which of these", "which of them", "which of the two", "which of the three", "which one is it", "which one is that", "which one would", "which one do i", "which one should i", "which one am i", "which one does", "which is it for", "which one applies", "which applies", "welches davon", "welche davon", "was davon", "lequel des deux", "laquelle des deux", "cual de los dos", "cual de las dos", "which one still", "which one has", "which ones have", "which one comes", "which one includes", "which one costs", "哪 个 是", "哪 个 有", "哪 个 更", "哪 种 更", "属 于 哪", "算 哪", "是 哪 个", "是 哪 种"}
+var ofThese = []string{"第 几 个", "第 几 种", "which of those", "which of these", "which of them", "which of the two", "which of the three", "which one is it", "which one is that", "which one would", "which one do i", "which one should i", "which one am i", "which one does", "which is it for", "which one applies", "which applies", "welches davon", "welche davon", "was davon", "lequel des deux", "laquelle des deux", "cual de los dos", "cual de las dos", "which one still", "which one has", "which ones have", "which one comes", "which one includes", "which one costs", "哪 个 是", "哪 个 有", "哪 个 更", "哪 种 更", "属 于 哪", "算 哪", "是 哪 个", "是 哪 种"}
 
 // measures are how one finds out what to reply.
-var measures = wordSet("weigh measure count check tell know find see figure recognize recognise identify")
+var measures = wordSet("miro veo compruebo reviso averiguo vois verifie savoir sehe pruefe finde merke weigh measure count check tell know find see figure recognize recognise identify")
+
+var (
+	whichWords   = wordSet("which welche welcher welches lequel laquelle lesquels lesquelles cual cuales 哪 कौन कौनसा kaun")
+	superlatives = wordSet("most least best plus moins meilleur meilleure mas menos mejor 最 सबसे sabse ueblichste haeufigste beste am common usual popular")
+)
 
 // asksForPlace knows a question for what to reply: "Spain belongs to which of
 // those?", "why does the building matter?"
@@ -264,7 +277,16 @@ func (f *folder) asksForPlace(p part) bool {
 	}
 	text := " " + strings.Join(ws, " ") + " "
 	foreign, _ := f.foreign(p.words)
-	foreign = slices.DeleteFunc(foreign, func(w string) bool { return matters[w] })
+	foreign = slices.DeleteFunc(foreign, func(w string) bool {
+		return matters[w] || whichWords[w] || superlatives[w] || cardinals[w] > 0
+	})
+	if p.asks && len(foreign) <= 3 && slices.ContainsFunc(ws, func(w string) bool { return whichWords[w] }) &&
+		(slices.ContainsFunc(ws, isComparison) || slices.ContainsFunc(ws, func(w string) bool { return superlatives[w] })) {
+		return true // "laquelle est la plus courante ?"
+	}
+	if p.asks && f.arguesOption(p, ws) {
+		return true
+	}
 	most := 2
 	if len(foreign) > 0 && isHan([]rune(foreign[0])[0]) {
 		most = 5
@@ -279,7 +301,7 @@ func (f *folder) asksForPlace(p part) bool {
 	if strings.ContainsFunc(p.String(), isHan) && len(foreign) == 0 && slices.ContainsFunc(ws, func(w string) bool { return w == "系" || w == "要" }) && (strings.Contains(text, " 关 系 ") || strings.Contains(text, " 重 要 ")) {
 		return true
 	}
-	if ws[0] == "how" && len(ws) <= 6 && len(foreign) <= 1 && slices.ContainsFunc(ws, func(w string) bool { return measures[w] }) {
+	if (ws[0] == "how" || ws[0] == "wie" || ws[0] == "comment" || ws[0] == "como") && len(ws) <= 6 && len(foreign) <= 1 && slices.ContainsFunc(ws, func(w string) bool { return measures[w] }) {
 		return true // "how would I weigh it"
 	}
 	switch ws[0] {
@@ -320,7 +342,7 @@ func (f *folder) suffixed(p part) (reading, bool) {
 		if a, ok := lexicon().whole[strings.Join(ws[i:], " ")]; ok && a == actDontKnow && len(ws)-i >= 2 {
 			return reading{act: actDontKnow, extra: stripAll(p.with(p.words[:i]), lexicon().frames), rule: "phrase"}, true
 		}
-		if len(ws)-i >= 4 && (ws[i] == "dont" || ws[i] == "no") && (ws[i+1] == "know" || ws[i+1] == "idea") && asksFirst[ws[i+2]] && (ws[i-1] == "i" || ws[i] == "no") {
+		if len(ws)-i >= 3 && (ws[i] == "dont" || ws[i] == "no") && (ws[i+1] == "know" || ws[i+1] == "idea") && asksFirst[ws[i+2]] && (ws[i-1] == "i" || ws[i] == "no") {
 			return reading{act: actDontKnow, rule: "phrase"}, true
 		}
 	}
@@ -352,7 +374,7 @@ func (f *folder) proposes(p part) (reading, bool) {
 		return reading{}, false
 	}
 	rest := slices.DeleteFunc(slices.Clone(p.words), func(w word) bool {
-		return (sayWords[w.plain] || stopWords()[w.plain] || asksHi[w.plain] || lexicon().fillers[w.plain]) && !slices.ContainsFunc(f.opts, func(o optionWords) bool { return slices.Contains(o.content, w.plain) })
+		return !listWords[w.plain] && !orWords[w.plain] && (sayWords[w.plain] || stopWords()[w.plain] || asksHi[w.plain] || lexicon().fillers[w.plain]) && !slices.ContainsFunc(f.opts, func(o optionWords) bool { return slices.Contains(o.content, w.plain) })
 	})
 	if len(rest) == 0 {
 		return reading{}, false
@@ -372,3 +394,86 @@ func (f *folder) proposes(p part) (reading, bool) {
 	}
 	return reading{}, false
 }
+
+// requestFrames begin a request to the assistant that holds a reply: "could you
+// just tell me for any of them?"
+var (
+	requestModal = wordSet("could can would will might kannst koennen koenntest koennten peux pouvez pourrais pourriez puedes puede podria")
+	requestYou   = wordSet("you u du sie tu vous usted")
+	requestRest  = wordSet("please just maybe simply only me us it tell give show check checking look looking say answer telling giving mind for about do explain bitte einfach mir uns sagen zeigen geben fuer me nous dire donner juste pour simplement decirme decir dar solo para")
+)
+
+// requested knows a request that holds nothing but a reply.
+func (f *folder) requested(p part) (reading, bool) {
+	ws := forms(p.words)
+	if len(ws) < 4 || len(ws) > 14 || !requestModal[ws[0]] || !requestYou[ws[1]] {
+		return reading{}, false
+	}
+	i := 2
+	for i < len(ws) && requestRest[ws[i]] {
+		i++
+	}
+	rest := p.words[i:]
+	for len(rest) > 2 && requestRest[rest[len(rest)-1].plain] { // "... Bitcoin for me"
+		rest = rest[:len(rest)-1]
+	}
+	if i < 4 || len(rest) == 0 || len(rest) > 5 {
+		return reading{}, false
+	}
+	core := p.with(rest)
+	core.asks = false
+	if r, ok := f.phrase(core); ok && (r.act == actAll || r.act == actJustAnswer) {
+		return r, true
+	}
+	if foreign, _ := f.foreign(rest); len(foreign) > 0 {
+		return reading{}, false
+	}
+	if r, ok := f.byPlace(core); ok {
+		return r, true
+	}
+	if r, ok := f.byText(core); ok && r.act == actChoose {
+		return r, true
+	}
+	return reading{}, false
+}
+
+// arguesOption knows a question whether something is one of the options, which is
+// about the clarification: "does a puddle count?", "is 20 hours a week part time?",
+// "isn't everyone on the new one?"
+func (f *folder) arguesOption(p part, ws []string) bool {
+	first := ws[0]
+	if strings.HasPrefix(strings.Join(ws, " ")+" ", "you mean ") || strings.HasPrefix(strings.Join(ws, " ")+" ", "do you mean ") {
+		return true
+	}
+	if len(ws) > 2 && confirms(ws) {
+		return false // "is it the pro plan?"
+	}
+	if first != "is" && first != "are" && first != "does" && first != "do" && first != "would" && !asksNot[first] {
+		return false
+	}
+	if slices.Contains(ws, "count") || slices.Contains(ws, "counts") || slices.Contains(ws, "considered") {
+		return true
+	}
+	if o := slices.IndexFunc(ws, func(w string) bool { return orWords[w] }); o > 0 && o+1 < len(ws) {
+		place := func(w string) bool { return ordinals[w] != 0 }
+		return slices.ContainsFunc(ws[:o], place) && slices.ContainsFunc(ws[o:], place)
+	}
+	if first == "does" || first == "do" || first == "would" {
+		return false
+	}
+	if asksNot[first] {
+		is, tie := f.match(p.words)
+		return len(is) == 1 && !tie && first != "dont" && first != "doesnt" && first != "cant"
+	}
+	// the option stands last: "is 20 hours a week part time?"
+	for n := 1; n <= 4 && n < len(p.words)-1; n++ {
+		tail := p.words[len(p.words)-n:]
+		is, tie := f.match(tail)
+		if len(is) == 1 && !tie && covers(content(forms(tail)), f.opts[is[0]].content) && !afterPreposition[p.words[len(p.words)-n-1].plain] {
+			return true
+		}
+	}
+	return false
+}
+
+var afterPreposition = wordSet("in on at to for from with by of about under during via per the my our your a an")

@@ -165,6 +165,9 @@ func likeness(a, b string) float64 {
 	if la >= 4 && la == said && lb >= la+3 && strings.HasSuffix(b, a) { // "Kurs" of "Sprachkurs"
 		return 0.65
 	}
+	if la >= 4 && squeeze(a) == squeeze(b) { // "adhar", "Aadhaar"
+		return 0.85
+	}
 	if strings.HasPrefix(b, a) {
 		switch {
 		case lb-la <= 2 && (la > 3 || endings[b[len(a):]] || strings.HasSuffix(a, b[len(a):])):
@@ -235,6 +238,19 @@ func consonants(w string) string {
 	return b.String()
 }
 
+// squeeze writes each letter of a run once.
+func squeeze(w string) string {
+	var b strings.Builder
+	last := rune(-1)
+	for _, r := range w {
+		if r != last {
+			b.WriteRune(r)
+		}
+		last = r
+	}
+	return b.String()
+}
+
 // sharedStart counts the characters with which both words begin.
 func sharedStart(a, b string) int {
 	n, y := 0, []rune(b)
@@ -253,7 +269,7 @@ func unitOf(w string) string {
 		return ""
 	}
 	switch u := strings.TrimLeft(strings.TrimPrefix(w, "v"), "0123456789.,:"); u {
-	case "th", "st", "nd", "rd", "er", "eme", "e", "o", "a":
+	case "ten", "ter", "te", "tes", "th", "st", "nd", "rd", "er", "eme", "e", "o", "a":
 		return "" // "the 15th"
 	default:
 		return u
