@@ -7,26 +7,64 @@
 //
 // # Folding a reply back in
 //
-// While a clarification is pending, the next message is a reply to it. Fold
-// understands the reply and gives the question to go on with. The pending
-// question is never lost and never replaced by the bare reply.
+// A conversation is in one of two states: nothing waits, or one clarification
+// waits (Conversation.Pending), with the question it belongs to and the number of
+// clarifications in a row. The next message is a reply to it. FoldWith
+// understands the reply; its kind moves the conversation on:
 //
-// The reply is cut into parts at its punctuation and before words such as "but"
-// and "maybe". Each part is read on its own, by the first rule that fits, after
-// politeness and hesitation are taken off both its ends:
+//	state    message                     next     what happens
+//	nothing  small talk                  nothing  answered, no source is asked
+//	nothing  "actually it's the other"   nothing  changes what was settled; the last question again
+//	nothing  a question                  nothing  answered, or "not in the sources"
+//	                                     waits    a gate asks: clarification 1
+//	waits    choice, several, all        nothing  question + options' texts, answered
+//	                                     waits    the other gate asks: one more in a row
+//	waits    detail                      as above question + the user's words
+//	waits    none                        as above question without those; with the detail instead, if one was given
+//	waits    just_answer, dont_know      nothing  answered with the assumption stated; closed for the conversation
+//	waits    new_question                as for a question; the one that waited is dropped
+//	waits    cancel                      nothing  acknowledged
+//	waits    explain                     waits    says what is offered; costs nothing
+//	waits    unclear_choice              waits    names the options that fit, or asks again; costs one
+//	                                     nothing  no more are allowed in a row: answered with the assumption stated
+//	waits    its time runs out           nothing  the next message is one of its own
+//
+// The question that is answered is always the pending one with what was learnt;
+// it is never lost and never replaced by the bare reply. How the two become one
+// question that reads well is told at the function compose: a pronoun or unclear
+// words are replaced where that is certain to read well, otherwise what was
+// learnt stands in brackets behind the question, where a second clarification
+// adds to it. What is said besides a choice ("the van, for three days") is kept
+// as a detail with it.
+//
+// # How a reply is understood
+//
+// In three steps, each for what the one before is not sure of: rules, a Matcher
+// (similarity, as of an encoder), a Reader (a language model).
+//
+// The rules cut the reply into parts at its punctuation and before words such as
+// "but" and "maybe". Each part is read on its own, by the first rule that fits,
+// after politeness and hesitation are taken off both its ends:
 //
 //	part                                                     act
 //	an option's text, word for word                          choose
 //	a set phrase: "both", "no idea", "never mind", ...        what the phrase does
-//	begins with "I don't know", "just tell me", ...          don't know, just answer
-//	"what do you mean by X?", "what is X?", X of the options explain
+//	begins or ends so: "just tell me ...", "... no idea"     what the phrase does
+//	"could it be X?", "am I allowed to say X?"               choose
+//	"what do you mean by X?", "does X count?", "which one    explain
+//	is it for Y?", "why does that matter?"
+//	"all except X"; "the one without X"                      choose the rest; rule out
 //	"I'm not a member", where "not a member" is an option    choose
-//	"not", "all but", "except" and an option                 rule out
+//	"not", "no" and an option                                rule out
 //	"the second", "b", "#2", "the first two", "1 and 3"      choose; "1 or 2": between
+//	"tell me for both", "compare them all"                   all
 //	"the cheaper", "the newest", by the options' numbers     choose
 //	a whole question or request about something foreign      question
+//	"my card was stolen", "I want to cancel my order"        question
 //	a question in which nothing is foreign                   explain
-//	words of an option's text, slips of the finger allowed   choose; of several alike: between
+//	words of an option's text, or of what the clarification  choose; of several alike: between
+//	says of it alone; slips of the finger, other words for
+//	periods, numbers in words, Hindi in Latin letters
 //	a number in the range of one option ("under 19")         choose
 //	anything else                                            detail
 //
@@ -35,42 +73,50 @@
 // text ("2" chooses "2 days" and not the second option); other numbers are
 // places in the list.
 //
-// Then the acts of all parts decide, from the top. A part after "no" takes back
-// what was chosen before it ("the first, no, the second"). A choice known only
-// by a word of the option among foreign words gives way to a question.
+// Then the acts of all parts decide, from the top. A part after "no", "I mean" and
+// the like takes back what was chosen before it ("the first, no, the second"), and
+// what holds now takes back what held before ("I had Basic, now it's Pro"). A
+// choice known only by a word of the option among foreign words gives way to a
+// question.
 //
-//	acts                             kind            the conversation then
-//	another topic is announced       new_question    drops the pending question, asks this one
-//	the question again, and more     detail, choice  goes on with the question as asked again
-//	choose                           choice,         goes on with the question and the options' texts
-//	                                 several, all
-//	question                         new_question    drops the pending question, asks this one
-//	explain, and just answer         just_answer     answers and states the assumption
-//	explain                          explain         says what is offered; still pending
-//	all                              all             goes on with all options
-//	no to "is it X?", "A or not A?"  choice          goes on with the other option
-//	yes to it, or to one option      choice          goes on with that option
-//	none, rule out, no               none            goes on without those; the detail instead, if one was given
-//	                                                 (all but one ruled out: choice)
-//	cancel                           cancel          drops the pending question
-//	just answer                      just_answer     answers and states the assumption
-//	don't know                       dont_know       answers and states the assumption
-//	detail                           detail          goes on with the question and the user's words
-//	                                                 (choice, if a Matcher knows the option meant)
-//	between                          unclear_choice  names the options that fit; still pending
-//	yes, all, "the first", where no  detail          goes on with the question, the clarification and the reply
+//	acts                             kind
+//	another topic is announced       new_question
+//	the question again, and more     detail, choice
+//	choose                           choice, several, all
+//	all                              all
+//	question                         new_question
+//	explain, and just answer         just_answer
+//	explain                          explain
+//	no to "is it X?", "A or not A?"  choice of the other
+//	yes to it, or to one option      choice of that
+//	none, rule out, no               none (all but one ruled out: choice)
+//	cancel                           cancel
+//	just answer                      just_answer
+//	between some                     unclear_choice
+//	don't know                       dont_know
+//	detail                           detail (choice, if the Matcher knows the option meant)
+//	between all                      unclear_choice
+//	yes, all, "the first", where no  detail, with the clarification
 //	options were given
-//	nothing, or no such option       unclear_choice  asks again; still pending
+//	nothing, or no such option       unclear_choice
 //
-// What is said besides a choice ("the van, for three days") is kept as a detail
-// with it. How question and reply become one question that stands on its own is
-// told at the function compose: a pronoun or unclear words are replaced where
-// that is certain to read well, otherwise what was learnt stands in brackets
-// behind the question, where a second clarification adds to it.
+// The Matcher also weighs statements in English: one that is far from the pending
+// question and its options is a question of its own, and one that is near is a
+// detail, however it sounds.
 //
-// The rules know English, German, French, Spanish, Chinese and Hindi. They are
-// measured on the replayed replies in testdata, some of which were held out while
-// the rules were made; its README has the figures.
+// The rules know English, German, French, Spanish, Chinese and Hindi, the last in
+// its own script and in Latin letters. They are measured on the replayed replies in
+// testdata; its README has the figures, also those of replies that the rules had not
+// seen, which are lower.
+//
+// # What is settled
+//
+// How each clarification was settled stands in Conversation.Asked: what was chosen,
+// said in own words, refused, or not known and therefore assumed. Recall finds, for
+// a clarification that a gate would show, whether that is settled: the same option,
+// or the same choice in other words, by words or by a Matcher's similarity, whichever
+// gate asked. Repeats keeps the same clarification from being shown twice. Amend knows
+// the message that changes what was settled.
 //
 // # Stores
 //
