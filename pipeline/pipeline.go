@@ -125,7 +125,8 @@ func (p *Pipeline) Ask(ctx context.Context, m Message) (Result, error) {
 
 // Stream runs one turn and gives its events as they happen. The last event is
 // Finished, sent after the turn is stored; a stream that ends otherwise ends
-// with an error. Breaking off the loop cancels the turn. A turn that failed or
+// with an error. Breaking off the loop cancels the turn; who wants it to end
+// although its reader has left goes on with the loop and drops the events. A turn that failed or
 // was cancelled leaves the conversation as it was, but for this: if a part of its
 // answer was given, the turn is kept with that part as conversation.KindPartial.
 // It settles nothing, so a clarification that waited still waits.

@@ -147,8 +147,8 @@ func (t *turn) settledBefore() error {
 		return nil
 	}
 	for _, asked := range t.conv.Asked {
-		if asked.ID == id && len(asked.Chosen) > 0 {
-			return fmt.Errorf("%w: it was answered with %q", ErrSettled, strings.Join(asked.Chosen, ", "))
+		if said := cmp.Or(strings.Join(asked.Chosen, ", "), asked.Detail); asked.ID == id && said != "" {
+			return fmt.Errorf("%w: it was answered with %q", ErrSettled, said)
 		}
 	}
 	return fmt.Errorf("%w: it was answered or dropped", ErrSettled)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -59,12 +60,17 @@ type Store struct {
 
 var _ conversation.Store = (*Store)(nil)
 
-// Open opens the store in the file at path, and makes it if there is none. A
-// file that is damaged or something else is a *FileError and stays as it is.
+// Open opens the store in the file at path, and makes it, readable for its owner
+// alone, if there is none. A file that is damaged or something else is a *FileError and stays as it is.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("conversations in %s: %w", path, err)
+	}
+	// What is said is nobody else's business. If the file cannot be made SQLite
+	// says why.
+	if f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		f.Close()
 	}
 	db, err := sql.Open("sqlite", dsn(abs))
 	if err != nil {

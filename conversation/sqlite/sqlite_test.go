@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -163,8 +164,8 @@ func TestReopened(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatal(err)
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v; want a file for its owner alone", info.Mode(), err)
 	}
 	c, err := open(t, path, Options{}).Load(t.Context(), "a", conversation.All)
 	if err != nil || len(c.Turns) != 1 || c.Turns[0].Text != "one" {

@@ -150,7 +150,7 @@ func Crash(t *testing.T, where string, open func(t *testing.T) conversation.Stor
 		var wg sync.WaitGroup
 		for p, retry := range retries {
 			after := time.Duration(random.IntN(150)) * time.Millisecond
-			patient := random.IntN(3) > 0 // until it has said something, however slow the machine is
+			patient := random.IntN(3) > 0 // until it was answered once, however slow the machine is
 			if retry != "" {
 				repeated++
 			}
@@ -195,7 +195,8 @@ func runAndKill(t *testing.T, where, retry string, patient bool, after time.Dura
 	go func() {
 		defer close(done)
 		lines := bufio.NewScanner(out)
-		for n := 0; lines.Scan(); n++ {
+		answered := sync.OnceFunc(func() { close(first) })
+		for lines.Scan() {
 			line := lines.Text()
 			if err := told.line(line); err != nil {
 				t.Error(err)
@@ -207,8 +208,8 @@ func runAndKill(t *testing.T, where, retry string, patient bool, after time.Dura
 			default:
 				underway = ""
 			}
-			if n == 0 {
-				close(first)
+			if strings.HasPrefix(line, "done ") {
+				answered()
 			}
 		}
 	}()
@@ -217,7 +218,7 @@ func runAndKill(t *testing.T, where, retry string, patient bool, after time.Dura
 		case <-first:
 		case <-done:
 		case <-time.After(time.Minute):
-			t.Error("a process said nothing for a minute")
+			t.Error("a process was not answered for a minute")
 		}
 	}
 	time.Sleep(after)
