@@ -173,13 +173,16 @@ func prompt(r Request) ([]llms.MessageContent, error) {
 		}
 		ask += fmt.Sprintf("\nAnswer for this reading, without saying so: %s", assumption)
 	}
+	if r.Each > 1 {
+		ask += fmt.Sprintf("\nThe passages 1 to %d are each about another reading of the question: answer for each of them, and say which one it is for.", r.Each)
+	}
 	messages := []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeSystem, instructions)}
 	for _, m := range r.History[max(0, len(r.History)-historyLimit):] {
 		role := llms.ChatMessageTypeHuman
 		if m.Role == conversation.Assistant {
 			role = llms.ChatMessageTypeAI
 		}
-		messages = append(messages, llms.TextParts(role, clean(m.Text)))
+		messages = append(messages, llms.TextParts(role, template.ReplaceAllString(clean(m.Text), " ")))
 	}
 	return append(messages, llms.TextParts(llms.ChatMessageTypeHuman, ask)), nil
 }

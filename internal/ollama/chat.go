@@ -126,7 +126,7 @@ func (c *Client) chat(ctx context.Context, q Chat, info Info, limit, window int,
 	case err != nil:
 		return r, started, c.explain(ctx, q.Model, err)
 	case !done:
-		return r, started, fmt.Errorf("%w: ollama at %s closed the stream; ask again, and see its log if it happens often", ErrCut, c.host)
+		return r, started, fmt.Errorf("%w: ollama at %s closed the stream, as it does when a model repeats itself; ask again, and see its log if it happens often", ErrCut, c.host)
 	}
 	return r, started, nil
 }

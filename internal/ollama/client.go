@@ -74,8 +74,12 @@ func parseHost(host string) (*url.URL, error) {
 	if err != nil {
 		return nil, fault("it cannot be read")
 	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fault("a user, a query or a fragment has no meaning here")
+	if u.User != nil {
+		host = u.Redacted()
+		return nil, fault("a user and a password have no meaning here")
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return nil, fault("a query or a fragment has no meaning here")
 	}
 	name, port := u.Hostname(), u.Port()
 	if port == "" {
