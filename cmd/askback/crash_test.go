@@ -60,6 +60,9 @@ func killProgram(t *testing.T, where string) {
 	repeated := 0
 	for round := range *programKills {
 		n := round % conversations
+		if t.Failed() {
+			return
+		}
 		p := startProgram(t, "chat", "--json", "--store", where, "--user", user)
 		kill := func() { _ = p.cmd.Process.Kill() }
 		var fatal *time.Timer
@@ -72,6 +75,10 @@ func killProgram(t *testing.T, where string) {
 		} else {
 			underway[n] = nil
 		}
+		silent := time.AfterFunc(5*time.Minute, func() {
+			t.Error("the program fell silent")
+			kill()
+		})
 		for {
 			m := underway[n]
 			if m == nil {
@@ -93,6 +100,7 @@ func killProgram(t *testing.T, where string) {
 				fatal = time.AfterFunc(time.Duration(random.IntN(1000))*time.Millisecond, kill)
 			}
 		}
+		silent.Stop()
 		if fatal != nil {
 			fatal.Stop()
 		}
