@@ -66,8 +66,9 @@ type Options struct {
 	// ReadyWait is how long Open waits for a server that does not answer yet; 0
 	// means 10 seconds, negative is not at all.
 	ReadyWait time.Duration
-	// KeepAlive is the time after which an idle connection is probed; 0 means 30
-	// seconds, negative is never.
+	// KeepAlive is the time after which a connection on which nothing comes is
+	// probed while calls wait, so that one that is dead is noticed; 0 means 30
+	// seconds, less than 10 seconds is 10, negative is never.
 	KeepAlive time.Duration
 }
 
