@@ -158,11 +158,12 @@ func finish(out *bufio.Writer, f *os.File, name string) error {
 }
 
 // progress is a progress bar on a terminal and nothing elsewhere.
-func progress(w io.Writer, total int, what string) *progressbar.ProgressBar {
-	return progressbar.NewOptions(total,
+func progress(w io.Writer, total int, what string, more ...progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions(total, append([]progressbar.Option{
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
 		progressbar.OptionSetVisibility(isTerminal(w)), progressbar.OptionShowCount(),
-		progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+		progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
+	}, more...)...)
 }
 
 func printReports(w io.Writer, reports []evaluate.Report) error {

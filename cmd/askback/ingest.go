@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
+
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/documents"
 	"github.com/askback/askback/retrieval/minilm"
@@ -98,7 +100,7 @@ func (r ingestReport) stored() int { return len(r.Added) + len(r.Changed) }
 func (c *ingestCommand) sync(ctx context.Context, errOut io.Writer, folder fs.FS, model textEmbedder, target *target, work *embedding) (ingestReport, error) {
 	r := ingestReport{Folder: c.Dir, Store: target.name, DryRun: c.DryRun}
 	forecast := newForecast(folder)
-	bar := progress(errOut, -1, "reading")
+	bar := progress(errOut, -1, "reading", progressbar.OptionShowIts(), progressbar.OptionSetItsString("passages"))
 	defer bar.Finish()
 	work.progress = func(done int) {
 		bar.Describe("indexing")

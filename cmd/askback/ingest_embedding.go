@@ -33,8 +33,9 @@ type embedding struct {
 	took  time.Duration // by the encoder
 }
 
-// embedAtOnce is the number of texts after which vectors are kept.
-const embedAtOnce = 64
+// embedAtOnce is the number of texts after which vectors are kept and progress
+// is told: about as many as the encoder reads at once.
+const embedAtOnce = 32
 
 // EmbedDocuments gives a vector for each text.
 func (e *embedding) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
