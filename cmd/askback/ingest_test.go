@@ -245,6 +245,34 @@ func TestIngestTextWithoutSpaces(t *testing.T) {
 	}
 }
 
+// TestIngestBytesThatAreNoUTF8 ingests a file whose name and text are Latin-1,
+// and one that was cut within a rune: both stores take them, as valid UTF-8.
+func TestIngestBytesThatAreNoUTF8(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir+"/docs/caf\xe9.md", "# Caf\xe9\n\nThe caf\xe9 opens at nine.\n")
+	writeFile(t, dir+"/docs/cut.txt", "The desk is open all day, says the st\xe2\x82")
+	check := func(t *testing.T, r ingestReport, s opened) {
+		t.Helper()
+		if len(r.Added) != 2 || len(r.Skipped) != 0 {
+			t.Errorf("%+v", r)
+		}
+		documents, passages := contents(t, s)
+		if _, ok := documents["café.md"]; !ok || len(passages) != 2 {
+			t.Errorf("stored are %v", documents)
+		}
+		for _, p := range passages {
+			if err := p.Validate(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	check(t, ingest(t, dir+"/docs", "--index", dir+"/index.db"), openIndexFile(t, dir+"/index.db"))
+	server := qdranttest.Start(t)
+	t.Setenv("QDRANT_ADDR", server.Addr)
+	t.Setenv("QDRANT_COLLECTION", "bytes")
+	check(t, ingest(t, dir+"/docs"), openCollection(t, server.Addr, "bytes"))
+}
+
 func TestVectorFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v")
 	open := func(identity string) *vectorFile {
