@@ -42,6 +42,8 @@ type cli struct {
 
 	Doctor doctorCommand `cmd:"" help:"Check what the settings name: servers, models, index, clarifier; and say what to do where something is wrong."`
 
+	Clarifier clarifierCommand `cmd:"" help:"Install the fine-tuned clarifier on an Ollama server."`
+
 	Conversations conversationsCommand `cmd:"" help:"List, show, export and delete conversations."`
 
 	Version kong.VersionFlag `help:"Show the version and leave." env:"-"`

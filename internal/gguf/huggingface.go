@@ -179,25 +179,34 @@ func (c hfConfig) metadata(s Shape, theta float64, name string) Metadata {
 	return m
 }
 
+// WeightFiles gives the names of the files that an index of weights
+// (model.safetensors.index.json) lists, sorted.
+func WeightFiles(index string) ([]string, error) {
+	var list struct {
+		Files map[string]string `json:"weight_map"`
+	}
+	if err := readJSON(filepath.Dir(index), filepath.Base(index), &list); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range list.Files {
+		if !filepath.IsLocal(f) {
+			return nil, fmt.Errorf("%s names the file %q outside its folder", index, f)
+		}
+		names = append(names, f)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // openWeights opens the one file of weights, or those that the index names, and
 // gives the file of each tensor.
 func (m *Model) openWeights(dir string) (map[string]*safetensors.File, error) {
-	var index struct {
-		Files map[string]string `json:"weight_map"`
+	names, err := WeightFiles(filepath.Join(dir, "model.safetensors.index.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		names, err = []string{"model.safetensors"}, nil
 	}
-	names := []string{"model.safetensors"}
-	switch err := readJSON(dir, "model.safetensors.index.json", &index); {
-	case err == nil:
-		names = names[:0]
-		for _, f := range index.Files {
-			if !filepath.IsLocal(f) {
-				return nil, fmt.Errorf("the index names the file %q outside the folder", f)
-			}
-			if !slices.Contains(names, f) {
-				names = append(names, f)
-			}
-		}
-	case !errors.Is(err, fs.ErrNotExist):
+	if err != nil {
 		return nil, err
 	}
 	files := map[string]*safetensors.File{}

@@ -42,7 +42,7 @@ def tokenizer():
 TOK = tokenizer()
 VOCAB = len(TOK) + 5  # a model has more rows than there are tokens
 SHAPE = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-             max_position_embeddings=512, rms_norm_eps=1e-5, bos_token_id=None, eos_token_id=TOK.eos_token_id)
+             max_position_embeddings=8192, rms_norm_eps=1e-5, bos_token_id=None, eos_token_id=TOK.eos_token_id)
 SCALES = dict(embedding_multiplier=3.0, residual_multiplier=0.6, attention_multiplier=0.25, logits_scaling=0.5)
 QKVO = ["q_proj", "k_proj", "v_proj", "o_proj"]
 CASES = {
