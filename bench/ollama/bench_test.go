@@ -1,3 +1,5 @@
+//go:build unix
+
 package ollama_test
 
 import (
@@ -6,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,7 +41,9 @@ func model(b *testing.B, s *ollamatest.Server) string {
 // BenchmarkAnswer asks for the same answer by the server's own client, by
 // generation/ollama and by langchaingo's adapter, in turn, and reports the
 // median of the time to the first token, in microseconds, of tokens a second,
-// and of the whole time beside the server's own client, in percent, pair by pair.
+// of the whole time beside the server's own client, in percent, pair by pair, and
+// of this process's CPU time for each token, in microseconds, which holds on a
+// busy machine too.
 func BenchmarkAnswer(b *testing.B) {
 	s := ollamatest.Start(b)
 	name := model(b, s)
@@ -68,6 +73,7 @@ func BenchmarkAnswer(b *testing.B) {
 		ask   func(first func()) error
 		first []float64 // microseconds
 		whole []float64
+		cpu   []float64
 	}{
 		{name: "client", ask: func(first func()) error {
 			return client.Chat(b.Context(), &api.ChatRequest{
@@ -80,6 +86,7 @@ func BenchmarkAnswer(b *testing.B) {
 	run := func(i int, count bool) {
 		for k := range ways {
 			w := &ways[(i+k)%len(ways)]
+			used := cpuTime()
 			start, first := time.Now(), time.Duration(0)
 			if err := w.ask(func() {
 				if first == 0 {
@@ -91,6 +98,7 @@ func BenchmarkAnswer(b *testing.B) {
 			if count {
 				w.first = append(w.first, float64(first.Microseconds()))
 				w.whole = append(w.whole, float64(time.Since(start).Microseconds()))
+				w.cpu = append(w.cpu, float64(cpuTime()-used)/1e3/tokens)
 			}
 		}
 	}
@@ -102,6 +110,7 @@ func BenchmarkAnswer(b *testing.B) {
 	b.StopTimer()
 	for _, w := range ways {
 		b.ReportMetric(median(w.first), w.name+"-first-us")
+		b.ReportMetric(median(w.cpu), w.name+"-cpu-us/token")
 		b.ReportMetric(tokens/(median(w.whole)/1e6), w.name+"-tokens/s")
 		if w.name != "client" {
 			var over []float64
@@ -112,6 +121,15 @@ func BenchmarkAnswer(b *testing.B) {
 		}
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// cpuTime is what this process has used of the CPU.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func median(v []float64) float64 {
