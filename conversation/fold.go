@@ -377,6 +377,9 @@ func (f *folder) fold(ctx context.Context) Folded {
 	if len(got) == 1 && !strong && rule == "text" && f.byChance(all.words, f.opts[got[0]]) {
 		got, kept, seen[actDetail] = nil, extras{{extra: stripAll(all, lexicon().frames)}}, true
 	}
+	if seen[actExplain] && seen[actQuestion] && whyWords[all.words[0].plain] {
+		seen[actQuestion] = false // "why, are the hours different?"
+	}
 	if seen[actDontKnow] && len(got) > 1 { // "maybe lake? maybe ridge? dunno"
 		between, got = got, nil
 	}
@@ -472,6 +475,8 @@ func (f *folder) afterNo(p part) part {
 	}
 	return p
 }
+
+var whyWords = wordSet("why warum wieso weshalb pourquoi porque क्यों kyun kyu")
 
 // extras are the parts of a reply that are kept as details, each with the
 // filler after it that leads to the next.

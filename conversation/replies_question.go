@@ -372,7 +372,7 @@ func (f *folder) refersBack(p part) bool {
 var seeks = []string{"how can i see", "how do i see", "where can i see", "where do i see", "where do i find", "where can i find", "how do i find", "how can i find", "how can i check", "how do i check", "how can i know", "how do i know", "how would i know", "how can i tell", "how do i tell", "where is the", "wheres the", "where does it say", "wo finde ich", "wo sehe ich", "wo steht", "wie finde ich", "wie sehe ich", "ou trouver", "ou est ce que je trouve", "ou je trouve", "comment savoir", "comment voir", "donde veo", "donde encuentro", "donde puedo ver", "como se", "como puedo saber"}
 
 // identity are the words for what tells one thing from another.
-var identity = wordSet("model version number type kind serial name sticker information info designation label plate release code modell nummer typ modele numero type modelo tipo options choices types models versions")
+var identity = wordSet("model version number type date day kind serial name sticker information info designation label plate release code modell nummer typ modele numero type modelo tipo options choices types models versions")
 
 // asksAbout says whether a part asks about the clarification: it has the form of
 // a question, and nothing in it is foreign.

@@ -356,7 +356,7 @@ func (f *folder) phrase(p part) (reading, bool) {
 // courtesies and particles are words that a set phrase may have or lack.
 var courtesies = wordSet("please pls plz thanks bitte danke merci svp stp gracias porfa 请 谢谢 कृपया")
 
-var particles = wordSet("tbh imo lol haha moi 啊 呀 呢 嘛 哦 啦 呗 even absolutely totally completely literally total voellig ganz echt wirklich komplett carrement totalement completement totalmente really just honestly actually simply doch mal halt eben denn ja jetzt bitte einfach vraiment simplement franchement realmente simplemente sinceramente")
+var particles = wordSet("यार भाई yaar bhai dude bro man tbh imo lol haha moi 啊 呀 呢 嘛 哦 啦 呗 even absolutely totally completely literally total voellig ganz echt wirklich komplett carrement totalement completement totalmente really just honestly actually simply doch mal halt eben denn ja jetzt bitte einfach vraiment simplement franchement realmente simplemente sinceramente")
 
 // prefixed knows a part by how it begins.
 func (f *folder) prefixed(p, core part) (reading, bool) {
@@ -385,7 +385,7 @@ func (f *folder) prefixed(p, core part) (reading, bool) {
 				}
 			case actJustAnswer:
 				core := strip(rest, lexicon().fillers)
-				if r, ok := f.byPlace(core); ok && len(core.words) > 0 {
+				if r, ok := f.byPlace(core); ok && r.act == actChoose {
 					return r, true
 				}
 				if r, ok := f.byText(core); ok {
@@ -551,6 +551,13 @@ func (f *folder) byPlace(p part) (reading, bool) {
 		if v, ok := numeral(ws[0]); ok && v > float64(n) {
 			if r, ok := f.byRange(p); ok {
 				return r, true
+			}
+		}
+	}
+	if len(ws) == 1 && n > 2 && cardinals[ws[0]] == n && !isNumber(ws[0]) { // "les trois"
+		for article := range pluralArticle {
+			if strings.Contains(" "+key(f.reply)+" ", " "+article+" "+ws[0]+" ") {
+				return reading{act: actAll, rule: "all"}, true
 			}
 		}
 	}

@@ -62,7 +62,7 @@ var moreNumbers = func() map[string]float64 {
 
 // besideSelector are the words that may stand beside a selector: "option 2",
 // "the second one please", "la segunda opción".
-var besideSelector = wordSet("something like either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is letter buchstabe lettre letra das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 wala wali wale vala vali नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
+var besideSelector = wordSet("your my something like either you mentioned listed named said there gave show the a one ones opt maybe perhaps vielleicht option options number no nr num choice item answer point variant version alternative reading please of them those these two three four on in list from is letter buchstabe lettre letra das der die den dem option variante nummer moeglichkeit punkt frage le la les l option numero choix reponse celui celle el los las opcion opciones numero alternativa respuesta punto vez 第 个 项 种 选 选项 条 那 这 的 号 吧 是 了 位 wala wali wale vala vali नंबर विकल्प वाला वाली वाले ऑप्शन नम्बर को का की")
 
 var listWords = wordSet("aur bhi भी and nor noch ni & n plus both as well also und sowie auch et ainsi que y e tambien 和 跟 与 以及 也 及 और तथा एवं")
 var orWords = wordSet("or oder ou o u 或 或者 还是 या")
@@ -185,6 +185,8 @@ func selectByPlace(ws []string, n int, marked bool) (selection, bool) {
 		case isPlace(w):
 			v, _ := strconv.Atoi(w)
 			add(v - 1)
+		case cardinals[w] == n && n > 2 && i > 0 && pluralArticle[ws[i-1]]:
+			return s, false // "les trois"
 		case cardinals[w] > 0 && !(w == "one" && len(s.places) > 0) && (len(ws) == 1 || i > 0 && numberWords[ws[i-1]] || onlyCardinals(ws)):
 			add(cardinals[w] - 1)
 		case listWords[w], besideSelector[w]:
@@ -261,6 +263,8 @@ func letterMeant(ws []string, i, n int, marked bool) bool {
 	}
 	return true
 }
+
+var pluralArticle = wordSet("the les los las die alle all")
 
 func isNumber(w string) bool { return w != "" && w[0] >= '0' && w[0] <= '9' }
 

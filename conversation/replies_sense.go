@@ -259,7 +259,7 @@ var measures = wordSet("miro veo compruebo reviso averiguo vois verifie savoir s
 
 var (
 	whichWords   = wordSet("which welche welcher welches lequel laquelle lesquels lesquelles cual cuales 哪 कौन कौनसा kaun")
-	superlatives = wordSet("most least best plus moins meilleur meilleure mas menos mejor 最 सबसे sabse ueblichste haeufigste beste am common usual popular")
+	superlatives = wordSet("mieux besser bessere better worst schlechteste most least best plus moins meilleur meilleure mas menos mejor 最 सबसे sabse ueblichste haeufigste beste am common usual popular")
 )
 
 // asksForPlace knows a question for what to reply: "Spain belongs to which of

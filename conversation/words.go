@@ -309,6 +309,7 @@ var alike = []string{
 	"kid kids child children kind kinder enfant enfants nino ninos nina 孩 बच्चा बच्चे",
 	"adult adults grownup erwachsen erwachsene erwachsener adulte adultes adulto adultos वयस्क",
 	"phone mobile smartphone handy telephone movil celular 手 फोन मोबाइल",
+	"bus autobus autocar omnibus coach",
 	"petrol gasoline benzin essence gasolina पेट्रोल",
 }
 
