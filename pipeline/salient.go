@@ -100,7 +100,7 @@ func addMention(all []mention, m mention) []mention {
 			all[i].place, all[i].last = all[i].place || m.place, all[i].last || m.last
 			all[i].asked = all[i].asked || m.asked
 			all[i].thing = all[i].thing || m.thing
-			if len(b) > len(a) && strings.Count(b, " ") < 6 {
+			if len(b) > len(a) && strings.Count(b, " ") < 6 && (m.asked || !all[i].asked) {
 				all[i].text = m.text
 			}
 			return all
@@ -159,7 +159,7 @@ func mentionsOf(text string) []mention {
 			j := i + 1
 			for j < len(tokens) && !tokens[j-1].ends {
 				switch {
-				case tokens[j].upper && !(tokens[j].starts), isDigits(tokens[j].text):
+				case tokens[j].upper && !(tokens[j].starts), isDigits(tokens[j].text) && !isDigits(tokens[j-1].text):
 				case nameJoints[strings.ToLower(tokens[j].text)] && j+1 < len(tokens) && !tokens[j].ends && (tokens[j+1].upper || nameJoints[strings.ToLower(tokens[j+1].text)] && j+2 < len(tokens) && tokens[j+2].upper):
 				default:
 					goto done

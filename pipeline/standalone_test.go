@@ -67,3 +67,22 @@ func TestDialogueContext(t *testing.T) {
 		}
 	}
 }
+
+// A quantity after a name is no part of it.
+func TestNamesEndAtTheirNumber(t *testing.T) {
+	for text, want := range map[string]string{
+		"Permitted total weight: City 2 130 kg": "City 2",
+		"The range of the Cargo 2 is 110 km.":   "Cargo 2",
+		"It is the Boeing 747 400 with seats":   "Boeing 747",
+	} {
+		last := ""
+		for _, m := range mentionsOf(text) {
+			if m.name {
+				last = m.text
+			}
+		}
+		if last != want {
+			t.Errorf("%q: the last name is %q, want %q", text, last, want)
+		}
+	}
+}
