@@ -43,15 +43,25 @@ func Merge(base *Model, l *LoRA) (*Model, error) {
 	return out, nil
 }
 
-// add adds scale · B·A to rows of the weights.
+// add adds scale · B·A to rows of the weights, four rows of A at a time.
 func (p pair) add(rows []float32, from int, scale float32) {
 	for i := 0; len(rows) > 0; i++ {
 		row := rows[:p.width]
 		rows = rows[p.width:]
-		for k, b := range p.b[(from+i)*p.rank : (from+i+1)*p.rank] {
-			b *= scale
-			for j, a := range p.a[k*p.width : (k+1)*p.width] {
-				row[j] += b * a
+		b := p.b[(from+i)*p.rank : (from+i+1)*p.rank]
+		k := 0
+		for ; k+4 <= len(b); k += 4 {
+			a := p.a[k*p.width:]
+			a0, a1, a2, a3 := a[:len(row)], a[p.width:][:len(row)], a[2*p.width:][:len(row)], a[3*p.width:][:len(row)]
+			b0, b1, b2, b3 := scale*b[k], scale*b[k+1], scale*b[k+2], scale*b[k+3]
+			for j := range row {
+				row[j] += b0*a0[j] + b1*a1[j] + b2*a2[j] + b3*a3[j]
+			}
+		}
+		for ; k < len(b); k++ {
+			factor := scale * b[k]
+			for j, a := range p.a[k*p.width:][:len(row)] {
+				row[j] += factor * a
 			}
 		}
 	}
