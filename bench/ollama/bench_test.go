@@ -4,6 +4,7 @@ package ollama_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -140,22 +141,26 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// BenchmarkDay replays a day of 500 turns, the first of the labelled test cases,
+var turns = flag.Int("turns", 500, "turns of the day that BenchmarkDay replays")
+
+// BenchmarkDay replays a day of 500 turns, taken from the labelled test cases,
 // at both gates: with the embedded clarifier alone, with the clarifier model
 // alone, and with the cascade. The model here is a tiny one, so that the calls
 // are what counts; a real one takes its own time for each.
 func BenchmarkDay(b *testing.B) {
-	const turns = 500
 	f, err := os.Open("../../training/data/test.jsonl")
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	cases, err := evaluate.Read(f)
+	all, err := evaluate.Read(f)
 	if err != nil {
 		b.Fatal(err)
 	}
-	cases = cases[:min(turns, len(cases))]
+	var cases []evaluate.Case
+	for i := range *turns {
+		cases = append(cases, all[i*len(all) / *turns])
+	}
 	s := ollamatest.Start(b)
 	screen, err := lora.New(nil)
 	if err != nil {

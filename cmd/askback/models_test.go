@@ -101,6 +101,14 @@ func TestWithModels(t *testing.T) {
 		t.Errorf("exit code %d: %+v", code, r)
 	}
 
+	// The same through the server's OpenAI-compatible front.
+	t.Setenv("OPENAI_BASE_URL", s.URL+"/v1")
+	t.Setenv("OPENAI_API_KEY", "none")
+	out, errOut, code = command(t, "", "ask", "--docs=docs", "--json", "--chat-model=openai:"+chat, "--max-asks=0", question)
+	if code != exitAnswered || record(t, out).Text != "Returns are free [1] within 30 days." {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+
 	// A clarifier model that is missing leaves the embedded one alone, and says so.
 	out, _, code = command(t, "", append([]string{"ask", "--clarifier-model=missing", question}, band...)...)
 	if r := record(t, out); code == exitFailed || r.Trace.Gates[1].Second != "failed" || !strings.Contains(r.Trace.Gates[1].SecondError, "ollama pull missing") {
