@@ -94,8 +94,8 @@ func TestReadmeCommands(t *testing.T) {
 	text := readReadme(t)
 	var out, errOut bytes.Buffer
 	run(t.Context(), []string{"--help"}, streams{strings.NewReader(""), &out, &errOut})
-	for _, sub := range []string{"chat", "ask", "eval", "ingest"} {
-		run(t.Context(), []string{sub, "--help"}, streams{strings.NewReader(""), &out, &errOut})
+	for _, sub := range []string{"chat", "ask", "eval", "ingest", "clarifier install"} {
+		run(t.Context(), append(strings.Fields(sub), "--help"), streams{strings.NewReader(""), &out, &errOut})
 	}
 	help := out.String()
 	for _, flag := range regexp.MustCompile("--[a-z][a-z-]+").FindAllString(text, -1) {
