@@ -38,7 +38,8 @@ type stand struct {
 	mu      sync.Mutex
 	blobs   map[string][]byte
 	models  map[string]api.CreateRequest
-	refuses string // of adapters, with this error
+	refuses string // adapters, with this error
+	loads   bool   // it refuses them only when the model is loaded
 	answer  func(messages []api.Message) (ask bool)
 }
 
@@ -73,7 +74,7 @@ func newStand(t *testing.T) *stand {
 		var q api.CreateRequest
 		decode(r, &q)
 		defer s.mu.Unlock()
-		if s.refuses != "" && len(q.Adapters) > 0 {
+		if s.refuses != "" && !s.loads && len(q.Adapters) > 0 {
 			send(w, map[string]string{"error": s.refuses})
 			return
 		}
@@ -109,6 +110,11 @@ func newStand(t *testing.T) *stand {
 		var q api.ChatRequest
 		decode(r, &q)
 		defer s.mu.Unlock()
+		if s.loads && len(s.models[q.Model].Adapters) > 0 {
+			w.WriteHeader(http.StatusInternalServerError)
+			send(w, map[string]string{"error": s.refuses})
+			return
+		}
 		text := "CLEAR"
 		if s.answer(q.Messages) {
 			text = "Which one do you mean?"
@@ -197,6 +203,8 @@ func TestClarifierInstall(t *testing.T) {
 		{"the wrong way round", []string{"--from", adapter}, func(m []api.Message) bool { return !right(m) }, "", 1, []string{"no better than chance"}, []string{"granite4:micro"}},
 		{"kept all the same", []string{"--from", adapter, "--force"}, never, "", 0, []string{"warning", "installed"}, []string{"askback-clarifier", "granite4:micro"}},
 		{"adapters refused", []string{"--from", adapter}, right, "loras are not yet implemented", 1, []string{"loras are not yet implemented", "install --merge"}, []string{"granite4:micro"}},
+		{"adapters not loaded", []string{"--from", adapter}, right, "loras are not yet implemented", 1, []string{"loras are not yet implemented", "install --merge"}, []string{"granite4:micro"}},
+		{"merged, where adapters are not loaded", []string{"--from", adapter, "--base", tiny("granite", "base")}, right, "loras are not yet implemented", 0, []string{"installed"}, []string{"askback-clarifier", "granite4:micro"}},
 		{"no such base", []string{"--from", adapter, "--base", "granite9"}, right, "", 1, []string{"ollama pull granite9"}, []string{"granite4:micro"}},
 		{"another base", []string{"--from", adapter, "--merge", "--base", tiny("llama", "adapter")}, right, "", 1, []string{"config.json"}, []string{"granite4:micro"}},
 		{"no adapter", []string{"--from", tiny("granite", "base")}, right, "", 2, []string{"adapter_config.json"}, []string{"granite4:micro"}},
@@ -207,7 +215,7 @@ func TestClarifierInstall(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			s := newStand(t)
-			s.answer, s.refuses = tc.answer, tc.refuses
+			s.answer, s.refuses, s.loads = tc.answer, tc.refuses, strings.Contains(tc.name, "loaded")
 			args := append([]string{"clarifier", "install", "--ollama-host", s.URL, "--cache", t.TempDir()}, tc.args...)
 			out, errOut, code := command(t, "", args...)
 			if code != tc.code {
@@ -224,6 +232,8 @@ func TestClarifierInstall(t *testing.T) {
 			if t.Failed() {
 				t.Logf("%s%s", out, errOut)
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			for name, m := range s.models {
 				if name == "granite4:micro" {
 					continue
