@@ -26,12 +26,12 @@ type clarifierCommand struct {
 
 // clarifierInstall brings an adapter to a server.
 type clarifierInstall struct {
-	From     string        `help:"Folder with adapter_config.json and adapter_model.safetensors; or the address of a hub or of a repository there." placeholder:"DIR|URL"`
+	From     string        `help:"Folder with adapter_config.json and adapter_model.safetensors; or the address of a hub or of a repository there." placeholder:"DIR|URL" env:"-"`
 	Repo     string        `help:"Repository on the hub." default:"ibm-granite/granitelib-rag-r1.0" env:"-"`
 	Revision string        `help:"Branch, tag or commit of it." default:"main" env:"-"`
 	Folder   string        `help:"Folder of the adapter in it." default:"query_clarification/granite-4.0-micro/lora" env:"-"`
-	Base     string        `help:"Model on the server that the adapter goes on (granite4:micro); or weights to merge it into: a GGUF file (f16, q8_0, f32), a folder of safetensors, or a repository on the hub." placeholder:"MODEL|PATH"`
-	Merge    bool          `help:"Merge the adapter into the base's weights, for servers that take no adapters. Without --base the weights come from the hub."`
+	Base     string        `help:"Model on the server that the adapter goes on (granite4:micro); or weights to merge it into: a GGUF file (f16, q8_0, f32), a folder of safetensors, or, with --merge, a repository on the hub." placeholder:"MODEL|PATH" env:"-"`
+	Merge    bool          `help:"Merge the adapter into the base's weights, for servers that take no adapters. Without --base the weights come from the hub." env:"-"`
 	Type     string        `help:"How merged weights are stored: q8_0, f16 or f32." default:"q8_0" enum:"q8_0,f16,f32" env:"-"`
 	Name     string        `help:"Name of the model on the server." default:"askback-clarifier" env:"-"`
 	Out      string        `help:"Write the adapter, or the merged model, as a GGUF file and leave the server's models alone." placeholder:"FILE" env:"-"`
