@@ -61,6 +61,9 @@ func (m *Model) Write(ctx context.Context, w io.Writer, o Options) error {
 	h.Write(entries.Bytes())
 	var offset, total int64
 	for _, t := range m.Tensors {
+		if err := t.Read(nil, 0); err != nil { // before memory is taken for it
+			return err
+		}
 		h.text(t.Name)
 		h.put(uint32(len(t.Dims)))
 		for _, d := range t.Dims {
