@@ -168,7 +168,6 @@ var (
 	beforeWords = wordSet("was were had before previously formerly earlier ago used war hatte frueher vorher zuvor damals avant etais avais auparavant antes era tenia 以 前 之 过 पहले था थी")
 	moveWords   = wordSet("switched upgraded changed moved moving switching upgrading changing downgraded went wechsle wechseln ziehe demenage converted gewechselt umgestiegen gewechsel passe change changee cambie cambiado pase 改 换 转 升 बदला बदली बदल")
 	toWords     = wordSet("to into zu zum zur auf nach a au aux 到 成 为 में")
-	fromWords2  = wordSet("from von vom de du 从 से")
 )
 
 // nowSaid gives the option that a reply says holds now, where it names another
