@@ -124,7 +124,7 @@ func TestContract(t *testing.T) {
 			t.Errorf("message %d is %s %q", i, m.Role, m.Content)
 		}
 	}
-	if len(sent.Messages) != len(want) || sent.Options["temperature"] != 0. || sent.Options["num_predict"] != 1024. || !strings.Contains(string(sent.Format), `"required":["clarification"]`) {
+	if len(sent.Messages) != len(want) || sent.Options["temperature"] != 0. || sent.Options["repeat_penalty"] != 1. || sent.Options["num_predict"] != 1024. || !strings.Contains(string(sent.Format), `"required":["clarification"]`) {
 		t.Errorf("%d messages, options %v, format %s", len(sent.Messages), sent.Options, sent.Format)
 	}
 	if err := json.Unmarshal([]byte(f.Sent()[1]), &sent); err != nil {

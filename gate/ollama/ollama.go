@@ -85,7 +85,8 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 func (c *Clarifier) ask(ctx context.Context, r gate.Request, temperature float64, room int) (ollama.Reply, error) {
 	q := ollama.Chat{
 		Model: c.options.Model, Messages: messages(r, room), Format: reply.Schema, KeepAlive: c.keep,
-		Options: map[string]any{"temperature": temperature, "seed": 1}, Limit: reply.Limit, Logprobs: alternatives,
+		// The server's own penalty for repetition would bend even what is most likely.
+		Options: map[string]any{"temperature": temperature, "seed": 1, "repeat_penalty": 1}, Limit: reply.Limit, Logprobs: alternatives,
 	}
 	for k, v := range c.options.Settings {
 		q.Options[k] = v
