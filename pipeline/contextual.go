@@ -26,7 +26,7 @@ const rewriteLimit = 10 * time.Second
 // line, and not be much longer than the dialogue can explain. It is then searched
 // with first, and the rules' wordings after it.
 func (t *turn) contextual(question string) (understood string, queries []string, resolved bool) {
-	turns := t.conv.Turns
+	turns := unbroken(t.conv.Turns)
 	understood, queries, resolved = standalone(turns, question)
 	r := t.p.parts.Rewriter
 	if r == nil || resolved || len(turns) == 0 || understood == question && !mayLean(question) {

@@ -42,6 +42,12 @@ func recent(history []conversation.Message, asked []conversation.Pending, budget
 	return append([]conversation.Message{{Role: conversation.User, Text: strings.Join(facts, "\n")}}, history[from:]...)
 }
 
+// unbroken are the turns that are part of the dialogue: those that were broken off
+// are none.
+func unbroken(turns []conversation.Turn) []conversation.Turn {
+	return slices.DeleteFunc(slices.Clone(turns), func(t conversation.Turn) bool { return t.Kind == conversation.KindPartial })
+}
+
 // gateHistory is what the gates read of the dialogue.
 func (t *turn) gateHistory() []conversation.Message {
 	return recent(t.history, t.conv.Asked, t.p.parts.GateHistory)

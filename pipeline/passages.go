@@ -72,12 +72,12 @@ const besideShare = 0.8
 // carryOver keeps to what the user chose earlier in the conversation: of
 // passages whose headings name an option that was not chosen then, those are
 // left aside that have a counterpart for the chosen one, unless the question
-// names the other now.
+// names the other now. What was settled last counts.
 func (t *turn) carryOver(passages []retrieval.Passage) []retrieval.Passage {
 	names := func(text, option string) bool {
 		return strings.Contains(" "+strings.Join(wordsOf(text), " ")+" ", " "+strings.Join(wordsOf(option), " ")+" ")
 	}
-	for _, asked := range t.conv.Asked {
+	for _, asked := range slices.Backward(t.conv.Asked) {
 		for _, chosen := range asked.Chosen {
 			if !slices.ContainsFunc(passages, func(p retrieval.Passage) bool { return names(p.Title, chosen) }) {
 				continue

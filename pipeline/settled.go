@@ -31,7 +31,7 @@ func (t *turn) recall(d gate.Decision) (conversation.Recalled, bool) {
 // amend takes a message that changes what was settled, "actually it's the petrol
 // one": from now on that counts, and the last question is answered for it.
 func (t *turn) amend() {
-	last := lastQuestion(t.conv.Turns)
+	last := lastQuestion(unbroken(t.conv.Turns))
 	i, f, ok := conversation.Amend(t.conv.Asked, t.text, last)
 	if !ok {
 		return

@@ -119,15 +119,18 @@ func codes(text string) []string {
 // word before it.
 var name = regexp.MustCompile(`[\p{L}\p{N},]\s+(\p{Lu}[\p{L}\p{N}-]*(?:\s+(?:\p{Lu}[\p{L}\p{N}-]*|\p{N}+))*)`)
 
+// speaker finds who speaks, "I" or "I'm", who is written like a name.
+var speaker = regexp.MustCompile(`^I(['’]\p{L}+)?$`)
+
 // substituteName lets a name take the place of the last one: "How many seats
 // has the room Cedar?" + "and Elm?" = "How many seats has the room Elm?".
 func substituteName(before, rest string) (string, bool) {
 	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "the "), "for ")
 	words := strings.Fields(rest)
-	if len(words) == 0 || len(words) > 3 || !unicode.IsUpper([]rune(words[0])[0]) {
+	if len(words) == 0 || len(words) > 3 || !unicode.IsUpper([]rune(words[0])[0]) || speaker.MatchString(words[0]) {
 		return "", false
 	}
-	found := name.FindAllStringSubmatchIndex(before, -1)
+	found := slices.DeleteFunc(name.FindAllStringSubmatchIndex(before, -1), func(at []int) bool { return speaker.MatchString(before[at[2]:at[3]]) })
 	if len(found) == 0 {
 		return "", false
 	}
@@ -159,7 +162,7 @@ func dialogueContext(turns []conversation.Turn, question string) string {
 func lastQuestion(turns []conversation.Turn) string {
 	for i := len(turns) - 1; i >= 0; i-- {
 		t := turns[i]
-		if t.Kind == conversation.KindClarification || t.Kind == conversation.KindPartial {
+		if t.Kind == conversation.KindClarification {
 			continue
 		}
 		if _, small := conversation.Smalltalk(t.Text); small {

@@ -21,6 +21,8 @@ func TestStandalone(t *testing.T) {
 		{"How far does the City 2 go?", "And what is the rental deposit?", "And what is the rental deposit?"},
 		{"mileage rate?", "weekly price cargo 2", "weekly price cargo 2"},
 		{"How long is my notice period?", "I'm past probation", "I'm past probation (following: How long is my notice period?)"},
+		{"How many days of leave do I have?", "I'm an intern", "I'm an intern (following: How many days of leave do I have?)"},
+		{"How many days of leave do I have?", "Intern", "Intern (following: How many days of leave do I have?)"},
 		{"How many seats has the room Cedar?", "and Elm?", "How many seats has the room Elm?"},
 		{"What does ERR-5172 mean?", "and err-5171?", "What does err-5171 mean?"},
 		{"What does ERR-5172 mean?", "ERR-5171", "What does ERR-5171 mean?"},
@@ -84,5 +86,16 @@ func TestNamesEndAtTheirNumber(t *testing.T) {
 		if last != want {
 			t.Errorf("%q: the last name is %q, want %q", text, last, want)
 		}
+	}
+}
+
+// A turn that was broken off is no part of the dialogue that a question leans on.
+func TestNothingLeansOnABrokenTurn(t *testing.T) {
+	said := turn{p: &Pipeline{}, conv: &conversation.Conversation{Turns: []conversation.Turn{
+		{Text: "What is the deposit?", Question: "What is the deposit?", Kind: conversation.KindAnswer},
+		{Text: "When is Ostby open?", Question: "When is Ostby open?", Kind: conversation.KindPartial},
+	}}}
+	if got, _, _ := said.contextual("how long does it take?"); got != "how long does it take? (following: What is the deposit?)" {
+		t.Errorf("understood as %q", got)
 	}
 }

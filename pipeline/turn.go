@@ -194,7 +194,7 @@ func (t *turn) answer() (Result, error) {
 	if resolved { // the dialogue has settled it: the gates read it whole
 		t.question = understood
 	}
-	t.trace.Queries, t.trace.Context = queries, dialogueContext(t.conv.Turns, t.question)
+	t.trace.Queries, t.trace.Context = queries, dialogueContext(unbroken(t.conv.Turns), t.question)
 	if err := t.emit(Understood{understood}); err != nil {
 		return nil, err
 	}
