@@ -264,6 +264,10 @@ func (d *doctor) embeddingModel() textEmbedder {
 		}
 		return d.own
 	}
+	if strings.HasPrefix(d.EmbeddingModel, openAIPrefix) {
+		d.report("embedding model", stateFailed, d.EmbeddingModel+": only models on an Ollama server embed here", "name one of these, such as nomic-embed-text, or none")
+		return nil
+	}
 	info, ok := d.find("embedding model", d.EmbeddingModel)
 	if !ok {
 		return nil
@@ -289,7 +293,14 @@ func (d *doctor) clarifierModel(screen gate.Clarifier) {
 		return
 	}
 	name := strings.TrimPrefix(d.ClarifierModel, promptedPrefix)
-	if !strings.HasPrefix(name, openAIPrefix) {
+	switch {
+	case name == "":
+		d.report("clarifier model", stateFailed, d.ClarifierModel+" names no model", "write "+promptedPrefix+"MODEL")
+		return
+	case strings.HasPrefix(d.ClarifierModel, openAIPrefix):
+		d.report("clarifier model", stateFailed, d.ClarifierModel+" is a chat model, which needs a prompt to judge", "write "+promptedPrefix+d.ClarifierModel)
+		return
+	case !strings.HasPrefix(name, openAIPrefix):
 		info, ok := d.find("clarifier model", name)
 		if !ok {
 			return
