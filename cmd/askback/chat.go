@@ -14,6 +14,7 @@ import (
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/retrieval/qdrant"
 )
 
 // maxLine is the longest line of input that is read, in bytes. Longer than a
@@ -158,6 +159,9 @@ func (t *talk) welcome(ready time.Duration) {
 			label = "models"
 		}
 		fmt.Fprintf(t.out, "  %-9s  %s\n", label, line)
+		where = ""
+	}
+	if _, server := t.knowledge.(*qdrant.Store); server {
 		where = ""
 	}
 	fmt.Fprintf(t.out, "  ready in   %.2f s%s\n\n", ready.Seconds(), where)

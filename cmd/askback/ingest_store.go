@@ -139,21 +139,22 @@ func openQdrant(ctx context.Context, errOut io.Writer, o qdrant.Options, embedde
 func openIndex(ctx context.Context, errOut io.Writer, path string, rebuild bool, embedder retrieval.Embedder, identity string) (*local.Index, error) {
 	options := local.Options{Path: path, Embedder: embedder, Identity: identity}
 	index, err := local.Open(ctx, options)
-	if err != nil && rebuild && (errors.Is(err, local.ErrCorrupt) || errors.Is(err, local.ErrForeign) || errors.Is(err, local.ErrEmbedder)) {
-		aside, rebuildErr := local.Rebuild(path)
-		if rebuildErr != nil {
-			return nil, rebuildErr
-		}
-		fmt.Fprintf(errOut, "The index could not be used (%v). It was moved to %s; building a new one.\n", err, aside)
-		index, err = local.Open(ctx, options)
+	if err == nil {
+		return index, nil
 	}
-	if err != nil {
-		if path != "" && !rebuild {
-			err = fmt.Errorf("%w\n--rebuild moves the file aside and builds a new index", err)
-		}
-		return nil, err
+	unusable := errors.Is(err, local.ErrCorrupt) || errors.Is(err, local.ErrForeign) || errors.Is(err, local.ErrEmbedder)
+	if info, statErr := os.Stat(path); !unusable || statErr != nil || !info.Mode().IsRegular() {
+		return nil, err // a file that is in use, or a folder, is not to be moved
 	}
-	return index, nil
+	if !rebuild {
+		return nil, fmt.Errorf("%w\n--rebuild, with the folder to index, moves the file aside and builds a new index", err)
+	}
+	aside, rebuildErr := local.Rebuild(path)
+	if rebuildErr != nil {
+		return nil, rebuildErr
+	}
+	fmt.Fprintf(errOut, "The index could not be used (%v). It was moved to %s; building a new one.\n", err, aside)
+	return local.Open(ctx, options)
 }
 
 // openIngested opens what askback ingest has filled: a Qdrant collection or an

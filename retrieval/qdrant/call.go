@@ -125,7 +125,7 @@ func (s *server) explain(ctx context.Context, doing string, err error) error {
 	}
 	switch status.Code(cause(err)) {
 	case codes.Unavailable, codes.DeadlineExceeded:
-		return fmt.Errorf("%w at %s: %s: %w", ErrUnavailable, s.options.Addr, doing, err)
+		return fmt.Errorf("%w at %s: %s: %w; see that it runs, that this is its gRPC port, and that TLS is on or off as it is there", ErrUnavailable, s.options.Addr, doing, err)
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return fmt.Errorf("%w at %s: %s: %w; check the API key", ErrDenied, s.options.Addr, doing, err)
 	}
