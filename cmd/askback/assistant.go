@@ -133,8 +133,8 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 	if err != nil {
 		return nil, err
 	}
-	generator, err := s.generator(g.serverFlags, own)
-	if err != nil {
+	parts := pipeline.Parts{Store: a.store, Clarifier: clarifier, Policy: g.policy(), Matcher: own}
+	if err := s.wire(&parts, g.serverFlags, own); err != nil {
 		return nil, err
 	}
 	embedder, err := s.embeddingFlags.open(ctx, g.serverFlags, own)
@@ -151,10 +151,8 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 	if err != nil {
 		return nil, err
 	}
-	a.pipeline, err = pipeline.New(pipeline.Parts{
-		Store: a.store, Retriever: a.knowledge, Clarifier: clarifier, Policy: g.policy(),
-		Generator: generator, Matcher: own,
-	})
+	parts.Retriever = a.knowledge
+	a.pipeline, err = pipeline.New(parts)
 	return a, err
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/askback/askback/gate/prompted"
 	"github.com/askback/askback/generation"
 	ollamachat "github.com/askback/askback/generation/ollama"
+	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/pipeline/langchain"
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/minilm"
 	ollamaembed "github.com/askback/askback/retrieval/ollama"
@@ -97,16 +99,23 @@ func (f serverFlags) model(name string) (llms.Model, error) {
 	return m, nil
 }
 
-// generator is what writes the answers.
-func (f chatFlags) generator(server serverFlags, own *minilm.Embedder) (generation.Generator, error) {
+// wire sets what writes the answers. A chat model also reads the replies and the
+// follow-ups that the rules are unsure of.
+func (f chatFlags) wire(parts *pipeline.Parts, server serverFlags, own *minilm.Embedder) error {
 	if f.ChatModel == "" {
-		return generation.Extractive{Embedder: own}, nil
+		parts.Generator = generation.Extractive{Embedder: own}
+		return nil
 	}
 	m, err := server.model(f.ChatModel)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return generation.Model{LLM: m}, nil
+	reader, err := langchain.NewReader(m)
+	if err != nil {
+		return err
+	}
+	parts.Generator, parts.Reader, parts.Rewriter = generation.Model{LLM: m}, reader, reader
+	return nil
 }
 
 // second opens the clarifier model that the flags name, or nil.

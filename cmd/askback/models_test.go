@@ -205,6 +205,32 @@ func TestModelSettings(t *testing.T) {
 	}
 }
 
+// The model that writes the answers also reads what the rules are unsure of.
+func TestChatModelReads(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := ollamatest.NewFake(t,
+		ollamatest.Turn{Pieces: []string{"NOT_FOUND"}},
+		ollamatest.Turn{Pieces: []string{`{"question": "How long does the rental deposit last?"}`}},
+		ollamatest.Turn{Pieces: []string{"NOT_FOUND"}},
+		ollamatest.Turn{Pieces: []string{`{"kind": "choice", "options": ["2"], "detail": ""}`}},
+	)
+	t.Setenv("OLLAMA_HOST", f.URL)
+	out, errOut, _ := command(t, "What is the rental deposit?\nHow long does it last?\n", "chat", "--json", "--chat-model=fake", "--max-asks=0")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 || record(t, lines[1]).Question != "How long does the rental deposit last?" {
+		t.Errorf("%s%s", out, errOut)
+	}
+	var parts pipeline.Parts
+	if err := (chatFlags{ChatModel: "fake"}).wire(&parts, serverFlags{OllamaHost: f.URL}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := conversation.Pending{Question: "What is the deposit?", Text: "Which one?", Options: []conversation.Option{{ID: "1", Text: "City 2"}, {ID: "2", Text: "Cargo 2"}}}
+	r, err := parts.Reader.Read(t.Context(), p, "what I carry boxes with")
+	if err != nil || r.Kind != conversation.ReplyChoice || len(r.Options) != 1 || r.Options[0] != "2" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // A real language model, small as it is and untuned, through the whole way: it
 // streams an answer whose citations hold, and decides at a gate by the schema.
 // What it says is not judged.
