@@ -36,17 +36,21 @@ func (f filterFlags) filter() conversation.Filter {
 	return filter
 }
 
-// each is the filter for each of the ids, or for all conversations.
-func (f filterFlags) each(ids []string) []conversation.Filter {
+// each is the filter for each of the ids, or for all conversations. An id that is
+// empty, as of a script's unset variable, would leave all of them and is refused.
+func (f filterFlags) each(ids []string) ([]conversation.Filter, error) {
 	if len(ids) == 0 {
-		return []conversation.Filter{f.filter()}
+		return []conversation.Filter{f.filter()}, nil
 	}
 	filters := make([]conversation.Filter, len(ids))
 	for i, id := range ids {
+		if err := conversation.CheckID(id); err != nil {
+			return nil, usagef("%w", err)
+		}
 		filters[i] = f.filter()
 		filters[i].ID = id
 	}
-	return filters
+	return filters, nil
 }
 
 func unknown(id string) error { return usagef("%w: %q", conversation.ErrNotFound, id) }
@@ -174,13 +178,17 @@ type exportConversations struct {
 
 // Run exports.
 func (c *exportConversations) Run(ctx context.Context, out streams) error {
+	filters, err := c.each(c.IDs)
+	if err != nil {
+		return err
+	}
 	store, err := c.existing(ctx)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	var ids []string
-	for _, f := range c.each(c.IDs) {
+	for _, f := range filters {
 		n := len(ids)
 		for i, err := range store.List(ctx, f) {
 			if err != nil {
@@ -226,7 +234,10 @@ type deleteConversations struct {
 
 // Run deletes.
 func (c *deleteConversations) Run(ctx context.Context, out streams) error {
-	filters := c.each(c.IDs)
+	filters, err := c.each(c.IDs)
+	if err != nil {
+		return err
+	}
 	if filters[0].IsZero() {
 		return usagef("which conversations? Give their ids, --user or --older-than")
 	}
