@@ -10,6 +10,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,6 +50,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	// Statements go without a name and without a round of their own, which a
 	// pooler of transactions demands.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.DialFunc = patient(config.DialFunc)
 	d := database{fmt.Sprintf("%s/%s", net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), config.Database)}
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(connections)
@@ -62,6 +65,27 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		Again:   again,
 		Explain: d.explain,
 	}, o)}, nil
+}
+
+// startTime is how long a connection waits for a server, or a pooler, that
+// refuses it because it is just starting.
+const startTime = 5 * time.Second
+
+// patient dials again while nobody listens, for at most startTime.
+func patient(dial pgconn.DialFunc) pgconn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		for end := time.Now().Add(startTime); ; {
+			conn, err := dial(ctx, network, address)
+			if !(errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)) || time.Now().After(end) {
+				return conn, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
 }
 
 var rewrite = strings.NewReplacer("?", "$", "NOW_US", "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Replace

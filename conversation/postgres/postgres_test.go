@@ -3,12 +3,15 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -211,5 +214,34 @@ func TestErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want an error that says %q and not the password", tc.url, err, tc.says)
 		}
+	}
+}
+
+// A server that is just starting is waited for; one that never comes is an error
+// within a bounded time.
+func TestWaitsForAStartingServer(t *testing.T) {
+	tries := 0
+	late := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if tries++; tries < 4 {
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		}
+		client, _ := net.Pipe()
+		return client, nil
+	}
+	conn, err := patient(late)(t.Context(), "tcp", "x")
+	if err != nil || tries != 4 {
+		t.Fatalf("after %d tries: %v", tries, err)
+	}
+	conn.Close()
+	never := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+	ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+	defer cancel()
+	if _, err := patient(never)(ctx, "tcp", "x"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("error %v, want that it was refused", err)
+	}
+	other := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.EACCES }
+	start := time.Now()
+	if _, err := patient(other)(t.Context(), "tcp", "x"); !errors.Is(err, syscall.EACCES) || time.Since(start) > time.Second {
+		t.Errorf("error %v after %v, want the denial at once", err, time.Since(start))
 	}
 }
