@@ -1,11 +1,11 @@
 """Fits the clarifier's decision: a logistic regression over what was read.
 
     python training/widen.py training/data/validation.jsonl > wide.jsonl
-    go run ./training/features training/data/validation.jsonl wide.jsonl > features.jsonl
+    go run ./training/features training/data/{validation,calibration}.jsonl wide.jsonl > features.jsonl
     python training/decision.py features.jsonl gate/lora/adapter/clarifier.json
 
-It is fitted on validation cases, which the adapter was not trained on: as they
-were written, and widened to six passages as a retriever gives them. The
+It is fitted on validation and calibration cases, which the adapter was not trained
+on: as they were written, and those of validation also widened to six passages as a retriever gives them. The
 threshold of each gate is chosen on predictions made across folds by domain, so
 that no case is judged by a fit that has seen its domain. It is the lowest score
 at which at most MAX_OVER_ASKING of the clear cases would be asked, in either

@@ -31,7 +31,7 @@ fi
 "$python" golden.py --base "$run/base" --adapter ../gate/lora/adapter \
   --out ../gate/lora/testdata/golden.jsonl
 "$python" widen.py data/validation.jsonl > "$run/wide.jsonl"
-(cd .. && go run ./training/features training/data/validation.jsonl "$run/wide.jsonl") \
+(cd .. && go run ./training/features training/data/{validation,calibration}.jsonl "$run/wide.jsonl") \
   > "$run/features.jsonl"
 "$python" decision.py "$run/features.jsonl" ../gate/lora/adapter/clarifier.json
 "$python" evaluate.py --base "$run/base" --out predictions
