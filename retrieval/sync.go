@@ -173,7 +173,8 @@ type SyncOptions struct {
 }
 
 // Skipped is a document that could not be read or is not valid. What the store
-// held of it before stays.
+// held of it before stays, and so does what it held under its path, if it is a
+// folder.
 type Skipped struct {
 	Document string
 	Err      error
@@ -323,7 +324,7 @@ func (s *syncer) deleteGone(ctx context.Context) error {
 	}
 	var gone []string
 	for _, document := range slices.Sorted(maps.Keys(s.stored)) {
-		if !s.seen[document] {
+		if !s.seen[document] && !s.underSkipped(document) {
 			gone = append(gone, document)
 		}
 	}
@@ -335,4 +336,11 @@ func (s *syncer) deleteGone(ctx context.Context) error {
 	}
 	s.report.Deleted = gone
 	return nil
+}
+
+// underSkipped reports whether a document stands in a folder that could not be read.
+func (s *syncer) underSkipped(document string) bool {
+	return slices.ContainsFunc(s.report.Skipped, func(k Skipped) bool {
+		return strings.HasPrefix(document, k.Document+"/")
+	})
 }

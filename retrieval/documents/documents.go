@@ -42,9 +42,12 @@ type Result struct {
 	Path     string             // of the file in the folder, valid UTF-8, slash-separated
 	Document retrieval.Document // empty if the file was skipped
 	Skipped  string             // why the file gives no document, such as "empty"; "" if it gives one
-	Warnings []string           // what of the file could not be read although the rest was
-	Done     int                // files dealt with so far, this one included
-	Total    int                // files found
+	// Unreadable says that the file, or the folder of that path, is there and the
+	// file system refused to read it: what it holds is not known.
+	Unreadable bool
+	Warnings   []string // what of the file could not be read although the rest was
+	Done       int      // files dealt with so far, this one included
+	Total      int      // files found
 }
 
 // Read reads the files of fsys and of the folders in it, in the order of their
@@ -81,7 +84,7 @@ func Read(ctx context.Context, fsys fs.FS, o Options) iter.Seq2[Result, error] {
 			if !utf8.ValidString(id) {
 				id = readableName(id, names)
 			}
-			result := Result{Path: id, Skipped: f.skip, Done: i + 1, Total: len(found)}
+			result := Result{Path: id, Skipped: f.skip, Unreadable: f.unreadable, Done: i + 1, Total: len(found)}
 			if f.skip == "" {
 				document, warnings, err := r.read(ctx, f.path, id)
 				if ctxErr := ctx.Err(); ctxErr != nil {
@@ -89,7 +92,7 @@ func Read(ctx context.Context, fsys fs.FS, o Options) iter.Seq2[Result, error] {
 					return
 				}
 				if err != nil {
-					result.Skipped = retrieval.CleanText(reason(err))
+					result.Skipped, result.Unreadable = retrieval.CleanText(reason(err)), refused(err)
 				} else {
 					result.Document = document
 					readable++
@@ -112,6 +115,8 @@ func Read(ctx context.Context, fsys fs.FS, o Options) iter.Seq2[Result, error] {
 type entry struct {
 	path string // as the file system has it, perhaps not UTF-8
 	skip string // why it is not even opened
+
+	unreadable bool
 }
 
 // list finds the files to read. The error is that of the context.
@@ -122,7 +127,7 @@ func list(ctx context.Context, fsys fs.FS) ([]entry, error) {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			found = append(found, entry{name, reason(err)})
+			found = append(found, entry{name, reason(err), refused(err)})
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
 			}
@@ -132,11 +137,11 @@ func list(ctx context.Context, fsys fs.FS) ([]entry, error) {
 			}
 		case d.IsDir():
 		case d.Type()&fs.ModeSymlink != 0:
-			found = append(found, entry{name, linkProblem(fsys, name)})
+			found = append(found, entry{path: name, skip: linkProblem(fsys, name)})
 		case d.Type().IsRegular():
 			found = append(found, entry{path: name})
 		default:
-			found = append(found, entry{name, "not a file with content"})
+			found = append(found, entry{path: name, skip: "not a file with content"})
 		}
 		return nil
 	})
@@ -249,6 +254,13 @@ func reason(err error) string {
 		return "unreadable: " + pathError.Err.Error()
 	}
 	return err.Error()
+}
+
+// refused reports whether the file system did not let something be read that is
+// there: permissions, a share that is gone, a broken disk.
+func refused(err error) bool {
+	var pathError *fs.PathError
+	return errors.As(err, &pathError) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // summary tells what was found in a folder by the ends of the names.
