@@ -182,10 +182,11 @@ type querier interface {
 // neither empty nor a store of a version up to ours is an error.
 func (s *Store) known(ctx context.Context, q querier) (schemaVersion int, err error) {
 	var app, tables int
-	for what, v := range map[string]*int{"PRAGMA application_id": &app, "PRAGMA user_version": &schemaVersion, "SELECT count(*) FROM sqlite_schema": &tables} {
-		if err := q.QueryRowContext(ctx, what).Scan(v); err != nil {
-			return 0, err
-		}
+	// In one statement, so that a process that makes the tables in this moment is
+	// seen before it or after it and not in the middle.
+	if err := q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM sqlite_schema),
+		(SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).Scan(&tables, &app, &schemaVersion); err != nil {
+		return 0, err
 	}
 	switch {
 	case app == 0 && schemaVersion == 0 && tables == 0:

@@ -158,25 +158,22 @@ func (d *disk) start(ctx context.Context, identity string) error {
 // isFresh reports whether the file holds nothing yet. What is neither fresh nor
 // an index of this version is ErrForeign.
 func (d *disk) isFresh(ctx context.Context) (bool, error) {
-	id, err := number(ctx, d.writer, "PRAGMA application_id")
-	if err != nil {
+	// In one statement, so that a process that makes the tables in this moment is
+	// seen before it or after it and not in the middle.
+	var id, version, tables int64
+	err := d.writer.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM sqlite_schema),
+		(SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).Scan(&tables, &id, &version)
+	switch {
+	case err != nil:
 		return false, err
-	}
-	tables, err := number(ctx, d.writer, "SELECT count(*) FROM sqlite_schema")
-	if err != nil {
-		return false, err
-	}
-	if id == 0 && tables == 0 {
+	case id == 0 && tables == 0:
 		return true, nil
-	}
-	if id != applicationID {
+	case id != applicationID:
 		return false, fmt.Errorf("%w: %s is the database of another program; name another file", ErrForeign, d.path)
+	case version != schemaVersion:
+		return false, fmt.Errorf("%w: %s has version %d of the format, this program reads version %d; %s", ErrForeign, d.path, version, schemaVersion, remedy)
 	}
-	version, err := number(ctx, d.writer, "PRAGMA user_version")
-	if err == nil && version != schemaVersion {
-		err = fmt.Errorf("%w: %s has version %d of the format, this program reads version %d; %s", ErrForeign, d.path, version, schemaVersion, remedy)
-	}
-	return false, err
+	return false, nil
 }
 
 // create makes the tables, unless another process has just done so.
