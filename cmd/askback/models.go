@@ -59,6 +59,9 @@ func (f embeddingFlags) open(ctx context.Context, server serverFlags, own *minil
 	if f.EmbeddingModel == "" {
 		return own, nil
 	}
+	if strings.HasPrefix(f.EmbeddingModel, openAIPrefix) {
+		return nil, usagef("the embedding model %q: embedding goes through Ollama only; name one of its models, or leave the setting out for the embedded one", f.EmbeddingModel)
+	}
 	e, err := ollamaembed.New(ctx, ollamaembed.Options{Host: server.OllamaHost, Model: f.EmbeddingModel, KeepAlive: server.KeepAlive})
 	if err != nil {
 		return nil, server.usage(err)
@@ -133,6 +136,9 @@ func (f clarifierFlags) second(server serverFlags) (gate.Clarifier, error) {
 			o.Call = []llms.CallOption{ollamachat.WithSchema(prompted.Schema)}
 		}
 		return prompted.New(m, o)
+	}
+	if strings.HasPrefix(f.ClarifierModel, openAIPrefix) {
+		return nil, usagef("the clarifier model %q: the published clarifier is asked through Ollama; for any other model write %s%s", f.ClarifierModel, promptedPrefix, f.ClarifierModel)
 	}
 	c, err := ollamagate.New(ollamagate.Options{Host: server.OllamaHost, Model: f.ClarifierModel, KeepAlive: server.KeepAlive})
 	if err != nil {
