@@ -61,9 +61,17 @@ type scriptMessage struct {
 	Key           string  `json:"key"`           // names the message: sent again it is the same turn
 }
 
-// script answers each line of the input with a line of JSON. A line that
-// cannot be taken is named on standard error and the rest goes on; the exit
-// code is then that of a failure.
+// lineFault stands in the output for a line that no turn came of, so that lines
+// of output and input stay abreast.
+type lineFault struct {
+	Kind  string `json:"kind"` // "error"
+	Line  int    `json:"line"`
+	Error string `json:"error"`
+}
+
+// script answers each line of the input with a line of JSON. For a line that
+// cannot be taken that is a lineFault, standard error says it too, and the rest
+// goes on; the exit code is then that of a failure.
 func (c *chatCommand) script(ctx context.Context, io streams, a *assistant) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -91,6 +99,9 @@ func (c *chatCommand) script(ctx context.Context, io streams, a *assistant) erro
 		}
 		if err != nil {
 			fmt.Fprintf(io.err, "askback: line %d: %v\n", n, err)
+			if err := out.Encode(lineFault{"error", n, err.Error()}); err != nil {
+				return fmt.Errorf("writing the result: %w", err)
+			}
 			failed = true
 			continue
 		}
