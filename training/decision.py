@@ -5,7 +5,8 @@
     python training/decision.py features.jsonl gate/lora/adapter/clarifier.json
 
 It is fitted on validation and calibration cases, which the adapter was not trained
-on: as they were written, and those of validation also widened to six passages as a retriever gives them. The
+on: as they were written, and, for gate 2, those of validation also widened to six
+passages as a retriever gives them. The
 threshold of each gate is chosen on predictions made across folds by domain, so
 that no case is judged by a fit that has seen its domain. It is the lowest score
 at which at most MAX_OVER_ASKING of the clear cases would be asked, in either
@@ -82,7 +83,8 @@ def main():
         clarifier = json.load(file)
     clarifier["decision"] = {}
     for gate in ("pre", "post"):
-        mine = [r for r in rows if r["gate"] == gate]
+        # Gate 1 sees no passages: a widened case would count twice there.
+        mine = [r for r in rows if r["gate"] == gate and (gate == "post" or not r["id"].endswith("-wide"))]
         names = mine[0]["names"][:-1]
         x = np.array([r["values"][:-1] for r in mine])
         askable = np.array([r["values"][-1] for r in mine])
