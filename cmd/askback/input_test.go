@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestBadInput sends what no person types: each line gets its own fault, and
-// the good one after it is answered.
+// TestBadInput sends what no person types: each line gets its own fault, on
+// standard error and as a line of output, and the good one after it is
+// answered.
 func TestBadInput(t *testing.T) {
 	for _, tc := range []struct{ name, line, fault string }{
 		{"a megabyte", strings.Repeat("why ", 1<<18), "the message is too long"},
@@ -27,8 +28,10 @@ func TestBadInput(t *testing.T) {
 			if code != exitFailed || !strings.Contains(errOut.String(), "line 1: "+tc.fault) {
 				t.Errorf("exit code %d, standard error %.200q; want %d and %q", code, errOut.String(), exitFailed, tc.fault)
 			}
-			if n := strings.Count(out.String(), "\n"); n != 1 || !strings.Contains(out.String(), "wheel speed sensor") {
-				t.Errorf("%d lines of output: %.300s", n, out.String())
+			refused, answered, _ := strings.Cut(out.String(), "\n")
+			if !strings.Contains(refused, `"kind":"error","line":1`) || !strings.Contains(refused, tc.fault) ||
+				strings.Count(answered, "\n") != 1 || !strings.Contains(answered, "wheel speed sensor") {
+				t.Errorf("output %.300s", out.String())
 			}
 		})
 	}
