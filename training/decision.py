@@ -13,6 +13,10 @@ at which at most MAX_OVER_ASKING of the clear cases would be asked, in either
 form, and not only over these domains: the bound must hold in CONFIDENCE of the
 samples that are drawn from the domains with replacement, since others are to
 come.
+
+The band of each gate holds the scores that a cascade hands to a larger clarifier.
+Outside of it this one is sure: of the cases below at most MAX_MISSED were to be
+asked about, of those above at most MAX_WRONG were clear.
 """
 
 import argparse
@@ -26,6 +30,10 @@ from sklearn.model_selection import GroupKFold
 MAX_OVER_ASKING = 0.03
 CONFIDENCE = 0.95
 SAMPLES = 2000
+MAX_MISSED = 0.02
+MAX_WRONG = 0.10
+FEW = 30  # cases that a bound must rest on, at least
+SETTLED = 0.02  # gate/lora scores what its form makes clear below this
 STRENGTH = {"pre": 0.02, "post": 0.005}  # inverse of the regularisation
 
 
@@ -67,6 +75,20 @@ def threshold(y, p, domains):
     return float(np.quantile(limits, CONFIDENCE)) + 1e-3
 
 
+def band(y, p):
+    """The scores between "sure it is clear" and "sure it is not", as [low, high):
+    as narrow as MAX_MISSED and MAX_WRONG allow, or from SETTLED, or up to 1, where
+    no bound holds."""
+    order = np.argsort(p)
+    p, y = p[order], y[order]
+    asking = np.cumsum(y) / np.arange(1, len(y) + 1)
+    clear = np.cumsum(1 - y[::-1]) / np.arange(1, len(y) + 1)
+    below = [k for k in range(FEW, len(y)) if asking[k - 1] <= MAX_MISSED]
+    above = [k for k in range(FEW, len(y)) if clear[k - 1] <= MAX_WRONG]
+    return (max(float(p[below[-1]]), SETTLED) if below else SETTLED,
+            float(p[len(y) - above[-1]]) if above else 1.0)
+
+
 def expected_calibration_error(y, p, bins=10):
     which = np.minimum((p * bins).astype(int), bins - 1)
     return sum(abs(p[which == b].mean() - y[which == b].mean()) * (which == b).mean()
@@ -93,6 +115,7 @@ def main():
         wide = np.array([r["id"].endswith("-wide") for r in mine])
         p = across_folds(x, y, domains, STRENGTH[gate])
         limit = max(threshold(y[form], (p * askable)[form], domains[form]) for form in (wide, ~wide) if form.any())
+        low, high = band(y[~wide], p[~wide])
         mean, scale, weights, bias = fit(x, y, STRENGTH[gate])
         asked = p * askable >= limit
         for name, form in (("as written", ~wide), ("widened", wide)):
@@ -104,6 +127,8 @@ def main():
               f"accuracy {(asked == y).mean():.3f}, recall {asked[y == 1].mean():.3f}, "
               f"over-asking {asked[y == 0].mean():.3f}, "
               f"calibration error {expected_calibration_error(y, p):.3f}")
+        inside = ((p >= low) & (p < high))[~wide]
+        print(f"{gate}: band {low:.3f} to {high:.3f}, holds {inside.mean():.3f} of the cases as written")
         for name, weight in sorted(zip(names, weights), key=lambda nw: -abs(nw[1]))[:8]:
             print(f"    {weight:+.2f} {name}")
         clarifier["decision"][gate] = {
@@ -113,6 +138,7 @@ def main():
             "weights": [round(float(v), 5) for v in weights],
             "bias": round(bias, 5),
             "threshold": round(limit, 4),
+            "band": [round(low, 4), round(high, 4)],
         }
     with open(arguments.clarifier, "w") as file:
         json.dump(clarifier, file, indent=1)

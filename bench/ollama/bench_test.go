@@ -171,17 +171,13 @@ func BenchmarkDay(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	bands := map[gate.Stage]gate.Band{}
-	for _, stage := range []gate.Stage{gate.Pre, gate.Post} {
-		bands[stage] = gate.DefaultBand(screen.Threshold(stage))
-	}
 	for _, way := range []struct {
 		name      string
 		clarifier gate.Clarifier
 	}{
 		{"embedded", screen},
 		{"model", served},
-		{"cascade", gate.Cascade{Screen: screen, Second: served, Bands: bands}},
+		{"cascade", gate.Cascade{Screen: screen, Second: served}},
 	} {
 		b.Run(way.name, func(b *testing.B) {
 			g := gate.Gate{Clarifier: way.clarifier, Policy: gate.Policy{TimeLimit: 10 * time.Minute}}

@@ -161,11 +161,7 @@ func (f gateFlags) cascade(screen *lora.Clarifier) (gate.Clarifier, error) {
 			}
 			continue
 		}
-		calibrated := false
-		if b, ok := gate.Clarifier(screen).(gate.Banded); ok {
-			_, calibrated = b.Band(stage)
-		}
-		if !calibrated {
+		if _, calibrated := screen.Band(stage); !calibrated {
 			c.Bands[stage] = gate.DefaultBand(screen.Threshold(stage))
 		}
 	}

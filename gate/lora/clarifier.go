@@ -53,6 +53,9 @@ type decision struct {
 	Weights   []float64 `json:"weights"`
 	Bias      float64   `json:"bias"`
 	Threshold float64   `json:"threshold"` // from which probability on to ask
+
+	// Band holds the probabilities between "sure it is clear" and "sure it is not".
+	Band *[2]float64 `json:"band,omitempty"`
 }
 
 // score gives the probability that asking is right.
@@ -156,6 +159,9 @@ func (d decision) check(s gate.Stage) error {
 			return fmt.Errorf("the scale of %q is %v", f.Name, d.Scale[i])
 		}
 	}
+	if b := d.Band; b != nil && !(b[0] >= 0 && b[0] <= b[1] && b[1] <= 1) {
+		return fmt.Errorf("the band is %v to %v; want 0 <= low <= high <= 1", b[0], b[1])
+	}
 	return nil
 }
 
@@ -166,6 +172,17 @@ func (c *Clarifier) Threshold(s gate.Stage) float64 {
 		return d.Threshold
 	}
 	return gate.DefaultThreshold
+}
+
+// Band is the range of scores in which the clarifier is not sure, measured on
+// the validation and calibration cases: below it few were to be asked about,
+// above it few were clear. ok is false for an adapter that was not measured.
+func (c *Clarifier) Band(s gate.Stage) (b gate.Band, ok bool) {
+	d := c.config.Decision[s]
+	if d.Band == nil {
+		return gate.Band{}, false
+	}
+	return gate.Band{Low: d.Band[0], High: d.Band[1]}, true
 }
 
 // Name tells adapters apart in a trace.

@@ -28,6 +28,17 @@ func embeddedClarifier(t testing.TB) *Clarifier {
 	return c
 }
 
+// What a cascade hands on lies around the threshold, and what is settled by its
+// form is never handed on.
+func TestBand(t *testing.T) {
+	c := embeddedClarifier(t)
+	for _, s := range []gate.Stage{gate.Pre, gate.Post} {
+		if b, ok := c.Band(s); !ok || b.Low > c.Threshold(s) || b.High < c.Threshold(s) || b.Low <= certain {
+			t.Errorf("gate %s: band %+v, calibrated %v; threshold %v", s, b, ok, c.Threshold(s))
+		}
+	}
+}
+
 func TestContract(t *testing.T) { clarifiertest.Run(t, embeddedClarifier(t)) }
 
 // golden is one case as training/golden.py computed it in PyTorch.
@@ -221,6 +232,7 @@ func TestNewRefuses(t *testing.T) {
 		{"a later version", edit("clarifier.json", `"version": 1`, `"version": 2`), "version 2"},
 		{"too many joint layers", edit("clarifier.json", `"joint_layers": 2`, `"joint_layers": 9`), "joint_layers"},
 		{"budgets over the base's", edit("clarifier.json", `"passage": 220`, `"passage": 2200`), "budgets"},
+		{"a band past 1", edit("clarifier.json", `"band": [`, `"band": [7, `), "clarifier.json"},
 		{"broken JSON", edit("clarifier.json", "{", "["), "clarifier.json"},
 		{"broken heads", edit("heads.safetensors", "gate1", "gate9"), "heads.safetensors"},
 	} {
