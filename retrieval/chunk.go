@@ -137,6 +137,10 @@ func (c *chunker) section(blocks []Block) {
 	p.flush()
 }
 
+// titleSeparator stands between the document's title and the headings in the
+// title of a passage.
+const titleSeparator = " > "
+
 // title joins the document's title and the headings. What is too long for half
 // of a passage is shortened: the headings between the first and the last go
 // first, then the ends of those two.
@@ -148,8 +152,7 @@ func (c *chunker) title(headings []string) string {
 			parts = append(parts, part)
 		}
 	}
-	const separator = " > "
-	whole := strings.Join(parts, separator)
+	whole := strings.Join(parts, titleSeparator)
 	room := (c.max - c.fixed) / 2
 	if c.count(whole) <= room {
 		return whole
@@ -160,7 +163,7 @@ func (c *chunker) title(headings []string) string {
 	for i, part := range parts {
 		parts[i] = c.shorten(part, room/2-2)
 	}
-	return strings.Trim(strings.Join(parts, separator), " >")
+	return strings.Trim(strings.Join(parts, titleSeparator), " >")
 }
 
 // shorten cuts a heading to a number of tokens.

@@ -1,6 +1,9 @@
 package retrieval
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Passage is a piece of a document, small enough to be read whole by the
 // encoder and large enough to be understood alone.
@@ -63,4 +66,32 @@ type Store interface {
 	Replace(ctx context.Context, document, fingerprint string, passages []Passage) error
 	// Delete removes documents and their passages; unknown ids are ignored.
 	Delete(ctx context.Context, documents ...string) error
+}
+
+// Library is a Store whose content can be shown: the documents that there are,
+// and the passage that a citation names.
+type Library interface {
+	Store
+	// List tells of each stored document, sorted by id.
+	List(ctx context.Context) ([]DocumentInfo, error)
+	// Get gives the passages with these ids, in this order; unknown ids are left
+	// out.
+	Get(ctx context.Context, ids ...string) ([]Passage, error)
+}
+
+// DocumentInfo tells of a stored document.
+type DocumentInfo struct {
+	ID          string
+	Title       string // what the document calls itself; "" if not known
+	Passages    int
+	Fingerprint string // that it was last put with
+}
+
+// TitleOf is the title of the document that passages are of, "" if there are none.
+func TitleOf(passages []Passage) string {
+	if len(passages) == 0 {
+		return ""
+	}
+	title, _, _ := strings.Cut(passages[0].Title, titleSeparator)
+	return title
 }

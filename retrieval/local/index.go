@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ var (
 	_ retrieval.Explainer       = (*Index)(nil)
 	_ retrieval.IdentifierStore = (*Index)(nil)
 	_ retrieval.BatchStore      = (*Index)(nil)
+	_ retrieval.Library         = (*Index)(nil)
 )
 
 // ErrClosed is what a closed index answers.
@@ -209,6 +211,22 @@ func (x *Index) Get(ctx context.Context, ids ...string) ([]retrieval.Passage, er
 		}
 	})
 	return passages, err
+}
+
+// List tells of each stored document, sorted by id.
+func (x *Index) List(ctx context.Context) ([]retrieval.DocumentInfo, error) {
+	var list []retrieval.DocumentInfo
+	err := x.read(ctx, func(m *memory) {
+		for name, d := range m.documents {
+			info := retrieval.DocumentInfo{ID: name, Passages: len(d.slots), Fingerprint: d.fingerprint}
+			if len(d.slots) > 0 {
+				info.Title = retrieval.TitleOf([]retrieval.Passage{m.entries[d.slots[0]].passage})
+			}
+			list = append(list, info)
+		}
+	})
+	slices.SortFunc(list, func(a, b retrieval.DocumentInfo) int { return strings.Compare(a.ID, b.ID) })
+	return list, err
 }
 
 // Len is the number of passages in memory.

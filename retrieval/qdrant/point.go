@@ -23,7 +23,9 @@ const (
 	vectorWords = "words" // BM25 weights by the hash of the word
 )
 
-// Fields of the payload. Those of a record are the first four and the last five.
+// Fields of the payload. Those of a record are the first four, the title, and
+// the last five; in one that an older version of this program made, the title is
+// missing.
 const (
 	fieldTenant   = "tenant"
 	fieldKind     = "kind"     // kindPassage or kindDocument
@@ -52,7 +54,7 @@ const (
 )
 
 // indexed are the fields that filters name.
-var indexed = []string{fieldTenant, fieldKind, fieldDocument, fieldVersion, fieldPairs, fieldKeys, fieldSure, fieldFamilies, fieldSpans, fieldStale}
+var indexed = []string{fieldTenant, fieldKind, fieldDocument, fieldVersion, fieldPairs, fieldKeys, fieldSure, fieldFamilies, fieldSpans, fieldStale, fieldID}
 
 // hashOf is a hash of texts that no other list of texts has.
 func hashOf(texts ...string) [sha256.Size]byte {
@@ -205,10 +207,10 @@ func wordNumber(word string) uint32 {
 // record is what a document's record says. Without a version, nothing of the
 // document is whole.
 type record struct {
-	document, version, previous, fingerprint string
-	committed                                time.Time
-	passages                                 int
-	stale                                    bool
+	document, version, previous, fingerprint, title string
+	committed                                       time.Time
+	passages                                        int
+	stale                                           bool
 }
 
 const yes = "yes"
@@ -228,6 +230,7 @@ func (s *Store) recordPoint(r record) *api.PointStruct {
 			fieldVersion:     api.NewValueString(r.version),
 			fieldPrevious:    api.NewValueString(r.previous),
 			fieldFingerprint: api.NewValueString(r.fingerprint),
+			fieldTitle:       api.NewValueString(r.title),
 			fieldCommitted:   api.NewValueInt(r.committed.UnixMilli()),
 			fieldPassages:    api.NewValueInt(int64(r.passages)),
 			fieldStale:       api.NewValueString(stale),
@@ -241,6 +244,7 @@ func recordOf(payload map[string]*api.Value) record {
 		version:     payload[fieldVersion].GetStringValue(),
 		previous:    payload[fieldPrevious].GetStringValue(),
 		fingerprint: payload[fieldFingerprint].GetStringValue(),
+		title:       payload[fieldTitle].GetStringValue(),
 		committed:   time.UnixMilli(payload[fieldCommitted].GetIntegerValue()),
 		passages:    int(payload[fieldPassages].GetIntegerValue()),
 		stale:       payload[fieldStale].GetStringValue() == yes,

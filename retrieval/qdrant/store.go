@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	api "github.com/qdrant/go-client/qdrant"
 
@@ -37,6 +40,7 @@ var (
 	_ retrieval.Explainer       = (*Store)(nil)
 	_ retrieval.IdentifierStore = (*Store)(nil)
 	_ retrieval.BatchStore      = (*Store)(nil)
+	_ retrieval.Library         = (*Store)(nil)
 )
 
 // Open connects to the server, waiting for it if it is just starting, and
@@ -184,6 +188,61 @@ func (s *Store) Documents(ctx context.Context) (map[string]string, error) {
 	documents := make(map[string]string)
 	err := s.records(ctx, func(r record) { documents[r.document] = r.fingerprint })
 	return documents, err
+}
+
+// List tells of each stored document, sorted by id. One whose ingestion was cut
+// off before it was whole is left out. Documents stored by a version of this
+// program that kept no titles have none.
+func (s *Store) List(ctx context.Context) ([]retrieval.DocumentInfo, error) {
+	var list []retrieval.DocumentInfo
+	err := s.records(ctx, func(r record) {
+		if r.version != "" {
+			list = append(list, retrieval.DocumentInfo{ID: r.document, Title: r.title, Passages: r.passages, Fingerprint: r.fingerprint})
+		}
+	})
+	slices.SortFunc(list, func(a, b retrieval.DocumentInfo) int { return strings.Compare(a.ID, b.ID) })
+	return list, err
+}
+
+// Get gives the passages with these ids, in this order; unknown ids are left
+// out.
+func (s *Store) Get(ctx context.Context, ids ...string) ([]retrieval.Passage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if ok, err := s.attach(ctx); err != nil || !ok {
+		return nil, err
+	}
+	found := make(map[string]retrieval.Passage)
+	valid := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !utf8.ValidString(id) }) // of which none is stored
+	for part := range slices.Chunk(valid, maxDocuments) {
+		err := s.visible(ctx, "reading passages", []*api.Condition{oneOf(fieldID, part...)}, nil, page/4, func(p *api.RetrievedPoint) bool {
+			passage := passageOf(p.Payload)
+			found[passage.ID] = passage
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var passages []retrieval.Passage
+	for _, id := range ids {
+		if p, ok := found[id]; ok {
+			p.Metadata = maps.Clone(p.Metadata) // an id may be asked for twice
+			passages = append(passages, p)
+		}
+	}
+	return passages, nil
+}
+
+// Ping asks the server whether it is there, once and for at most the time that
+// ctx gives.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	_, err := callFor(ctx, s.server, -1, "looking whether it is there", s.server.client.Qdrant().HealthCheck, &api.HealthCheckRequest{})
+	return err
 }
 
 // page is the number of points read at a time.

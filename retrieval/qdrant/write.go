@@ -374,7 +374,7 @@ func (w *writing) commit(ctx context.Context) error {
 				return err
 			}
 		}
-		r := record{document: d.Document, version: d.version, fingerprint: d.Fingerprint, committed: time.Now(), passages: len(d.Passages)}
+		r := record{document: d.Document, version: d.version, fingerprint: d.Fingerprint, title: retrieval.TitleOf(d.Passages), committed: time.Now(), passages: len(d.Passages)}
 		if d.known {
 			r.previous, r.stale = d.before.version, len(d.old) > 0
 			if d.before.version == d.version {

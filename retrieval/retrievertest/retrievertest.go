@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T, e retrieval.Embedder) Store) {
 		{"Replace", (*suite).replace},
 		{"ReplaceAll", (*suite).replaceAll},
 		{"Delete", (*suite).delete},
+		{"Library", (*suite).library},
 		{"Invalid", (*suite).invalid},
 		{"EmbedderFails", (*suite).embedderFails},
 		{"Cancelled", (*suite).cancelled},
@@ -560,6 +562,58 @@ func (s *suite) delete(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.empty(t)
+}
+
+// library looks at what is stored: the list of documents, and passages by id.
+func (s *suite) library(t *testing.T) {
+	store, ok := s.store.(retrieval.Library)
+	if !ok {
+		t.Skip("the store does not show what it holds")
+	}
+	wantList := func(want ...retrieval.DocumentInfo) {
+		t.Helper()
+		list, err := store.List(t.Context())
+		if err != nil || !slices.Equal(list, want) {
+			t.Errorf("List: %+v, %v\nwant %+v", list, err, want)
+		}
+	}
+	wantGet := func(want string, asked ...string) {
+		t.Helper()
+		passages, err := store.Get(t.Context(), asked...)
+		if err != nil || ids(passages) != want {
+			t.Errorf("Get(%q) gives %q, %v; want %q", asked, ids(passages), err, want)
+		}
+	}
+	wantList()
+	wantGet("", "leave.md/1")
+
+	s.put(t, append(handbook(), document("deep.md", "Guide > Part > Chapter", "deep"), retrieval.Chunked{Document: "empty.md", Fingerprint: "e"})...)
+	wantList(
+		retrieval.DocumentInfo{ID: "deep.md", Title: "Guide", Passages: 1, Fingerprint: "1"},
+		retrieval.DocumentInfo{ID: "empty.md", Fingerprint: "e"},
+		retrieval.DocumentInfo{ID: "leave.md", Title: "Leave", Passages: 3, Fingerprint: "1"},
+		retrieval.DocumentInfo{ID: "pump.md", Title: "Pump AX-100", Passages: 4, Fingerprint: "1"},
+		retrieval.DocumentInfo{ID: "日本.md", Title: "休暇", Passages: 2, Fingerprint: "1"})
+	wantGet("pump.md/2 leave.md/1 日本.md/2 leave.md/1", "pump.md/2", "unknown", "leave.md/1", "日本.md/2", "leave.md/1")
+	wantGet("", "", "caf\xe9", "leave.md")
+	wantGet("")
+	passages, err := store.Get(t.Context(), "leave.md/2")
+	if want := handbook()[0].Passages[1]; err != nil || len(passages) != 1 || !reflect.DeepEqual(passages[0], want) {
+		t.Errorf("Get gives %+v, %v; want %+v", passages, err, want)
+	}
+
+	// What was there before is not: neither a passage that was replaced nor one
+	// that was deleted.
+	changed := document("leave.md", "Absence", "Employees have 30 days of annual leave.")
+	changed.Passages[0].ID, changed.Fingerprint = "leave.md/new", "2"
+	s.put(t, changed)
+	if err := store.Delete(t.Context(), "pump.md", "日本.md", "empty.md"); err != nil {
+		t.Fatal(err)
+	}
+	wantList(
+		retrieval.DocumentInfo{ID: "deep.md", Title: "Guide", Passages: 1, Fingerprint: "1"},
+		retrieval.DocumentInfo{ID: "leave.md", Title: "Absence", Passages: 1, Fingerprint: "2"})
+	wantGet("leave.md/new deep.md/1", "leave.md/1", "leave.md/new", "pump.md/1", "deep.md/1")
 }
 
 func (s *suite) invalid(t *testing.T) {
