@@ -22,6 +22,14 @@ import (
 // when Options names none.
 const DefaultMaxFileSize = 64 << 20
 
+var (
+	// ErrFormat is wrapped by the error for a file of a kind that is not read.
+	ErrFormat = errors.New("not a format that is read")
+	// ErrTooLarge is wrapped by the error for a file that is larger than the
+	// limit, as it is or unpacked.
+	ErrTooLarge = errors.New("larger than the limit")
+)
+
 // ErrNoDocuments is wrapped by the error for a folder without a file that
 // could be read. The error names what was found.
 var ErrNoDocuments = errors.New("no readable file")
@@ -175,13 +183,44 @@ type reader struct {
 	pdf  pdfReader
 }
 
+// Parse reads the content of one file, such as one that was sent, into the
+// document whose id is the file's name. The warnings tell what of it could not be
+// read. The error says why nothing could, in words that follow the name and a
+// colon, and wraps ErrFormat or ErrTooLarge where they apply.
+func Parse(ctx context.Context, name string, data []byte, o Options) (retrieval.Document, []string, error) {
+	if o.MaxFileSize <= 0 {
+		o.MaxFileSize = DefaultMaxFileSize
+	}
+	r := reader{max: o.MaxFileSize, pdf: pdfReader{cacheDir: o.CacheDir}}
+	defer r.pdf.close()
+	if err := r.fits(data); err != nil {
+		return retrieval.Document{}, nil, err
+	}
+	d, warnings, err := r.parse(ctx, name, data)
+	for i, w := range warnings {
+		warnings[i] = retrieval.CleanText(w)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return retrieval.Document{}, nil, ctx.Err()
+	case err != nil:
+		return retrieval.Document{}, warnings, err
+	}
+	return d, warnings, nil
+}
+
 // read reads one file into the document with the id.
 func (r *reader) read(ctx context.Context, name, id string) (retrieval.Document, []string, error) {
-	d := retrieval.Document{ID: id, Source: id}
 	data, err := r.content(name)
 	if err != nil {
-		return d, nil, err
+		return retrieval.Document{}, nil, err
 	}
+	return r.parse(ctx, id, data)
+}
+
+// parse makes the document with the id of the content of a file.
+func (r *reader) parse(ctx context.Context, id string, data []byte) (retrieval.Document, []string, error) {
+	d := retrieval.Document{ID: id, Source: id}
 	load, err := r.loader(id, data)
 	if err != nil {
 		return d, nil, err
@@ -232,20 +271,31 @@ func (r *reader) content(name string) ([]byte, error) {
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, r.max+1))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case int64(len(data)) > r.max:
-		return nil, errTooLarge(r.max)
-	case len(data) == 0:
-		return nil, errors.New("empty")
 	}
-	return data, nil
+	return data, r.fits(data)
 }
 
-func errTooLarge(limit int64) error {
-	return fmt.Errorf("larger than the limit of %d MB", limit>>20)
+// fits checks the size of a file.
+func (r *reader) fits(data []byte) error {
+	switch {
+	case int64(len(data)) > r.max:
+		return fault{ErrTooLarge, fmt.Sprintf("larger than the limit of %d MB", r.max>>20)}
+	case len(data) == 0:
+		return errors.New("empty")
+	}
+	return nil
 }
+
+// fault says why a file cannot be read, in words of its own; is tells the kind.
+type fault struct {
+	is   error
+	text string
+}
+
+func (f fault) Error() string        { return f.text }
+func (f fault) Is(target error) bool { return target == f.is }
 
 // reason gives what an error says of a file whose path is told anyway.
 func reason(err error) string {

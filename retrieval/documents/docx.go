@@ -26,7 +26,7 @@ func (r *reader) loadDOCX(ctx context.Context, data []byte, d *retrieval.Documen
 	}
 	parts := docxParts{archive: archive, left: r.max}
 	if kind := otherArchive(archive); kind != "" {
-		return nil, errors.New(kind)
+		return nil, fault{ErrFormat, kind}
 	}
 	x := docx{outline: outline{document: d}, ctx: ctx, counters: map[string]int{}}
 	for _, part := range []struct {
@@ -84,7 +84,7 @@ func (p *docxParts) read(name string, read func(*xml.Decoder) error) error {
 	decoder.CharsetReader = charset.NewReaderLabel
 	err = read(decoder)
 	if p.left = limited.N - 1; p.left < 0 {
-		return errors.New("unpacked, it is larger than the limit of file sizes")
+		return fault{ErrTooLarge, "unpacked, it is larger than the limit of file sizes"}
 	}
 	return err
 }

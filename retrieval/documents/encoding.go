@@ -2,7 +2,6 @@ package documents
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,7 +12,7 @@ import (
 	textunicode "golang.org/x/text/encoding/unicode"
 )
 
-var errNotText = errors.New("not a text file")
+var errNotText error = fault{ErrFormat, "not a text file"}
 
 var (
 	utf16LE = textunicode.UTF16(textunicode.LittleEndian, textunicode.IgnoreBOM)

@@ -3,7 +3,6 @@ package documents
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net/http"
 	"path"
 	"strings"
@@ -18,6 +17,12 @@ type loader func(ctx context.Context, data []byte, d *retrieval.Document) (warni
 
 const formatNames = "Markdown, plain text, HTML, PDF, CSV, TSV, JSON, JSONL and DOCX"
 
+// Extensions are the ends of names by which people know the formats; text files
+// of any other are read as well.
+func Extensions() []string {
+	return []string{".md", ".markdown", ".txt", ".html", ".htm", ".pdf", ".csv", ".tsv", ".json", ".jsonl", ".docx"}
+}
+
 // loader chooses by what the content is, where that shows, then by the file's
 // extension. Text of any other extension is plain text.
 func (r *reader) loader(name string, data []byte) (loader, error) {
@@ -29,12 +34,12 @@ func (r *reader) loader(name string, data []byte) (loader, error) {
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
 		return r.loadDOCX, nil
 	case bytes.HasPrefix(start, []byte("\xD0\xCF\x11\xE0")):
-		return nil, errors.New("an Office file that is encrypted or of the old kind (.doc, .xls, .ppt); save it as DOCX or PDF without a password")
+		return nil, fault{ErrFormat, "an Office file that is encrypted or of the old kind (.doc, .xls, .ppt); save it as DOCX or PDF without a password"}
 	case bytes.HasPrefix(start, []byte(`{\rtf`)):
-		return nil, errors.New("an RTF file; save it as DOCX or PDF")
+		return nil, fault{ErrFormat, "an RTF file; save it as DOCX or PDF"}
 	}
 	if kind := http.DetectContentType(start); !strings.HasPrefix(kind, "text/") && kind != "application/octet-stream" {
-		return nil, errors.New("not a text file: " + kind)
+		return nil, fault{ErrFormat, "not a text file: " + kind}
 	} else if strings.HasPrefix(kind, "text/html") && ext != ".md" && ext != ".markdown" {
 		return loadHTML, nil
 	}
@@ -50,9 +55,9 @@ func (r *reader) loader(name string, data []byte) (loader, error) {
 	case ".jsonl", ".ndjson":
 		return loadJSONLines, nil
 	case ".pdf":
-		return nil, errors.New("not a PDF, although its name says so")
+		return nil, fault{ErrFormat, "not a PDF, although its name says so"}
 	case ".docx":
-		return nil, errors.New("not a DOCX file, although its name says so")
+		return nil, fault{ErrFormat, "not a DOCX file, although its name says so"}
 	}
 	return loadText, nil
 }
