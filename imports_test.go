@@ -53,6 +53,8 @@ var edges = map[string][]string{
 	"github.com/yuin/goldmark":       {"retrieval/documents"},
 	"github.com/JohannesKaufmann":    {"retrieval/documents"},
 	"github.com/schollz/progressbar": {"cmd/askback"},
+	"go.opentelemetry.io/otel":       {"pipeline/telemetry", "cmd/askback"},
+	"github.com/prometheus":          {"cmd/askback"},
 }
 
 func part(dir string) string {

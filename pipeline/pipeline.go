@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -33,6 +34,11 @@ type Parts struct {
 	// and the generator are given, by an estimate: the last turns, and what the user
 	// settled before them. 0: DefaultGateHistory, DefaultAnswerHistory.
 	GateHistory, AnswerHistory int
+
+	// Observe, if set, is told of each turn at its end: its result, or why it has
+	// none, and the time it took. A message that was sent again is no turn of its own. It may be called
+	// from several goroutines; package telemetry has one that counts.
+	Observe func(ctx context.Context, r Result, err error, elapsed time.Duration)
 }
 
 // DefaultConversation is the conversation of messages that name none.
@@ -147,7 +153,19 @@ func (p *Pipeline) Stream(ctx context.Context, m Message) iter.Seq2[Event, error
 			}
 			return nil
 		}
-		if err := t.run(); err != nil && !errors.Is(err, errStopped) {
+		start := time.Now()
+		err := t.run()
+		if p.parts.Observe != nil && (err != nil || t.result != nil) {
+			seen := err
+			switch left := errors.Is(err, errStopped); {
+			case t.result != nil: // it was stored, whoever read it
+				seen = nil
+			case left:
+				seen = context.Canceled
+			}
+			p.parts.Observe(ctx, t.result, seen, time.Since(start))
+		}
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
 	}

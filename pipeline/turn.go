@@ -38,6 +38,7 @@ type turn struct {
 	composed string             // the question with an option that was chosen earlier
 	assumed  string             // an option that was settled earlier and is taken for granted
 	trace    Trace
+	result   Result // once it is stored
 }
 
 // timed runs f and records how long it took.
@@ -82,6 +83,7 @@ func (t *turn) run() error {
 		t.keepPart(claim)
 		return err
 	}
+	t.result = result
 	return t.emit(Finished{result})
 }
 
@@ -129,7 +131,8 @@ func (t *turn) repeated(stored conversation.Turn) error {
 	if result == nil {
 		return fmt.Errorf("turn %d of conversation %q was not written by a pipeline", stored.Number, t.message.Conversation)
 	}
-	return t.emit(Finished{result})
+	_ = t.emit(Finished{result}) // nothing is left to stop
+	return nil
 }
 
 // settledBefore drops a clarification that has waited too long, and refuses a

@@ -1,0 +1,118 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/gate"
+	"github.com/askback/askback/generation"
+	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/pipeline/telemetry"
+	"github.com/askback/askback/retrieval"
+	"github.com/askback/askback/retrieval/minilm"
+)
+
+// scripted is a clarifier that asks about what says "it", is unsure of what
+// says "maybe", and a retriever of one passage that fails on "broken".
+type scripted struct{}
+
+func (scripted) Clarify(_ context.Context, r gate.Request) (gate.Verdict, error) {
+	v := gate.Verdict{Score: .1}
+	switch {
+	case strings.Contains(r.Question, "it ") && r.Stage == gate.Pre:
+		v = gate.Verdict{Score: .9, Clarification: "What is it about?"}
+	case strings.Contains(r.Question, "maybe"):
+		v.Score = .4
+	}
+	return v, nil
+}
+
+func (scripted) Retrieve(_ context.Context, q retrieval.Query) ([]retrieval.Passage, error) {
+	if strings.Contains(q.Texts[0], "broken") {
+		return nil, iotest.ErrTimeout
+	}
+	return []retrieval.Passage{{ID: "a#1", Document: "a", Title: "Battery", Text: "The battery charges in 6 hours.", Score: 1},
+		{ID: "b#1", Document: "b", Title: "Charger", Text: "The charger of the battery charges it in 6 hours.", Score: .9}}, nil
+}
+
+func TestObserve(t *testing.T) {
+	reader := metric.NewManualReader()
+	metrics, err := telemetry.New(metric.NewMeterProvider(metric.WithReader(reader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	embedder, err := minilm.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pipeline.New(pipeline.Parts{
+		Retriever: scripted{}, Generator: generation.Extractive{Embedder: embedder}, Observe: metrics.Observe,
+		Clarifier: gate.Cascade{Screen: scripted{}, Second: scripted{}, Bands: map[gate.Stage]gate.Band{gate.Pre: {Low: .3, High: .5}, gate.Post: {Low: .3, High: .5}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []pipeline.Message{
+		{Text: "In how many hours does the battery charge?", Key: "1"},
+		{Text: "In how many hours does the battery charge?", Key: "1"}, // again: no turn of its own
+		{Text: "How long does it take?", Conversation: "b"},
+		{Text: "just answer", Conversation: "b"},
+		{Text: "In how many hours does the battery maybe charge?", Conversation: "c"},
+		{Text: "Is the battery broken?", Conversation: "d"},
+	} {
+		if _, err := p.Ask(t.Context(), m); err != nil && !errors.Is(err, iotest.ErrTimeout) {
+			t.Fatal(err)
+		}
+	}
+	for range p.Stream(t.Context(), pipeline.Message{Text: "In how many hours does the battery charge?"}) {
+		break // the reader leaves
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, p := range data.DataPoints {
+				var labels []string
+				for _, a := range p.Attributes.ToSlice() {
+					labels = append(labels, a.Value.AsString())
+				}
+				got[m.Name+" "+strings.Join(labels, " ")] = p.Value
+			}
+		case metricdata.Histogram[float64]:
+			for _, p := range data.DataPoints {
+				if p.Sum < 0 || p.Count == 0 {
+					t.Errorf("%s: %+v", m.Name, p)
+				}
+				got[m.Name] += int64(p.Count)
+			}
+		}
+	}
+	delete(got, "askback.stage.duration") // as many as there are stages
+	want := map[string]int64{
+		"askback.turns answer": 2, "askback.turns no_answer": 1, "askback.turns clarification": 1, "askback.turns failed": 1, "askback.turns stopped": 1,
+		"askback.turn.duration":                                   4,
+		"askback.gate.decisions ask pre unclear":                  1,
+		"askback.gate.decisions proceed pre clear":                2,
+		"askback.gate.decisions proceed post clear":               2,
+		"askback.clarifier.second pre spared":                     2,
+		"askback.clarifier.second pre asked":                      1,
+		"askback.clarifier.second post spared":                    1,
+		"askback.clarifier.second post asked":                     1,
+		"askback.replies " + string(conversation.ReplyJustAnswer): 1,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
