@@ -23,6 +23,7 @@ var house = map[string][]string{
 	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama"},
 	"generation":           {"conversation", "retrieval", "internal/ollama"},
 	"pipeline":             {"conversation", "retrieval", "gate", "generation"},
+	"server":               {"conversation", "retrieval", "gate", "generation", "pipeline"},
 	"internal/encoder":     {"internal/safetensors"},
 	"internal/safetensors": {},
 	"internal/gguf":        {"internal/safetensors"},
@@ -53,6 +54,7 @@ var edges = map[string][]string{
 	"github.com/yuin/goldmark":       {"retrieval/documents"},
 	"github.com/JohannesKaufmann":    {"retrieval/documents"},
 	"github.com/schollz/progressbar": {"cmd/askback"},
+	"github.com/danielgtaylor/huma":  {"server"},
 	"go.opentelemetry.io/otel":       {"pipeline/telemetry", "cmd/askback"},
 	"github.com/prometheus":          {"cmd/askback"},
 }

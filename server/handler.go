@@ -1,0 +1,131 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// policy is what a page of ours may load: what the server itself gives.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Handler is the whole server: the API, and what was given to Handle.
+func (s *Server) Handler() http.Handler {
+	foreign := http.NewCrossOriginProtection()
+	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		write(w, problem(http.StatusForbidden, "cross_origin", "a page of another site may not do this"))
+	}))
+	return headers(s.hosts(foreign.Handler(s.users(s.mux))))
+}
+
+// headers sets those of every response.
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			h.Set("Cache-Control", "no-store")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hosts refuses requests to other names than Options.Hosts.
+func (s *Server) hosts(next http.Handler) http.Handler {
+	if s.o.Hosts == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if host = strings.Trim(host, "[]"); !slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+			write(w, problem(http.StatusMisdirectedRequest, "host", fmt.Sprintf("this server is not %q; it answers as %s", r.Host, strings.Join(s.o.Hosts, ", "))))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+type userKey struct{}
+
+// users decides whose request it is.
+func (s *Server) users(next http.Handler) http.Handler {
+	if s.o.User == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, err := s.o.User(r)
+		if err != nil {
+			write(w, problem(http.StatusUnauthorized, "user", err.Error()))
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+	})
+}
+
+// User is whose request the context belongs to, "" if nobody's in particular.
+func User(ctx context.Context) string {
+	user, _ := ctx.Value(userKey{}).(string)
+	return user
+}
+
+// problems answers what no operation is there for with a problem.
+func (s *Server) problems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		probe := &discard{header: http.Header{}}
+		h.ServeHTTP(probe, r)
+		if allow := probe.header.Get("Allow"); allow != "" {
+			w.Header().Set("Allow", allow)
+			write(w, problem(http.StatusMethodNotAllowed, "method", fmt.Sprintf("%s is not possible here; possible are %s", r.Method, allow)))
+			return
+		}
+		write(w, problem(http.StatusNotFound, "not_found", fmt.Sprintf("there is no %s; the API is described at /openapi.json", r.URL.Path)))
+	})
+}
+
+// discard is a response that nobody gets.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(int)             {}
+
+// decode reads JSON, and says where it is broken.
+func decode(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		line, column := position(data, syntax.Offset)
+		return fmt.Errorf("not JSON: line %d, column %d: %w", line, column, err)
+	case errors.As(err, &kind):
+		line, column := position(data, kind.Offset)
+		return fmt.Errorf("line %d, column %d: %w", line, column, err)
+	}
+	return err
+}
+
+// position is where the byte of that offset stands, both from 1.
+func position(data []byte, offset int64) (line, column int) {
+	before := data[:min(max(offset, 1), int64(len(data)))]
+	return 1 + bytes.Count(before, []byte("\n")), max(1, len(before)-1-bytes.LastIndexByte(before, '\n'))
+}

@@ -1,0 +1,188 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/pipeline"
+)
+
+// Backend is what is served.
+type Backend struct {
+	Pipeline  *pipeline.Pipeline
+	Store     conversation.Store // the pipeline's
+	Documents Documents          // nil: none can be listed, uploaded or removed
+	About     About              // for the page
+}
+
+// Check looks whether one service works.
+type Check struct {
+	Name     string // of the service, as people know it: "Ollama", "PostgreSQL"
+	Run      func(context.Context) error
+	Optional bool // questions are answered without it, if not as well
+}
+
+// Options for a server. Only Open is required.
+type Options struct {
+	// Open opens what is served. It runs in the background and is tried again,
+	// with back-off, while it fails; meanwhile the server is alive and says which
+	// service it waits for (see ServiceError). What it gives along with an error is
+	// served meanwhile: a Backend with a Store alone makes conversations readable.
+	// An error of backoff.Permanent ends it, see Server.Failed.
+	Open func(context.Context) (*Backend, error)
+	// Checks are asked for /readyz, and when a turn fails, to name what is down.
+	Checks []Check
+	// User says whose request it is. nil: nobody's in particular. An error is
+	// answered with 401.
+	User func(*http.Request) (string, error)
+	// Hosts are the names that a request may be sent to, without port. On a
+	// loopback address this keeps pages of other sites from reaching the server by
+	// a name of theirs. nil: any.
+	Hosts []string
+	Log   *slog.Logger // nil: slog.Default()
+
+	// Version is the program's, for the API's description.
+	Version string
+	// Heartbeat is the time between two comments in a stream. 0: 10 s.
+	Heartbeat time.Duration
+	// Keep is how long a finished turn's events are kept in memory. 0: 5 min.
+	Keep time.Duration
+	// MaxTurns is how many turns may run or wait at once, over all
+	// conversations. 0: 256.
+	MaxTurns int
+	// TurnLimit is how long a turn may take. 0: 30 min.
+	TurnLimit time.Duration
+}
+
+// Server serves a pipeline.
+type Server struct {
+	o    Options
+	log  *slog.Logger
+	mux  *http.ServeMux // everything
+	own  *http.ServeMux // the API's operations
+	api  huma.API
+	hub  *hub
+	stop context.CancelFunc
+	open sync.WaitGroup // the goroutine that opens the backend
+
+	checks checks
+
+	mu      sync.Mutex
+	backend *Backend
+	openErr error // why the backend is not (all) there
+	failed  chan error
+}
+
+// New makes a server and begins to open its backend.
+func New(o Options) (*Server, error) {
+	if o.Open == nil {
+		return nil, errors.New("a server needs Options.Open, which gives what is served")
+	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, 10*time.Second)
+	o.Keep = cmp.Or(o.Keep, 5*time.Minute)
+	o.MaxTurns = cmp.Or(o.MaxTurns, 256)
+	o.TurnLimit = cmp.Or(o.TurnLimit, 30*time.Minute)
+	s := &Server{o: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), own: http.NewServeMux(),
+		openErr: errors.New("the server is starting"), failed: make(chan error, 1)}
+	s.hub = newHub(s)
+	s.api = humago.New(s.own, config(o.Version))
+	s.registerTurns()
+	s.registerConversations()
+	s.registerPreview()
+	s.registerDocuments()
+	s.registerAbout()
+	s.registerHealth()
+	api := s.problems(s.own)
+	for _, p := range []string{"/api/", "/openapi.json", "/healthz", "/readyz"} {
+		s.mux.Handle(p, api)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.open.Go(func() { s.opening(ctx) })
+	return s, nil
+}
+
+// Handle serves something else on the same port. The pattern is http.ServeMux's.
+func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// Backend is what is served, or an error that says why nothing is yet.
+func (s *Server) Backend() (*Backend, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.backend == nil || s.backend.Pipeline == nil {
+		return nil, s.openErr
+	}
+	return s.backend, nil
+}
+
+// store is the store of conversations, which may be there before the rest.
+func (s *Server) store() (conversation.Store, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.backend == nil || s.backend.Store == nil {
+		return nil, s.openErr
+	}
+	return s.backend.Store, nil
+}
+
+// Failed gives the error of Options.Open that ended the attempts, if one does.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// opening opens the backend, again and again until it is there.
+func (s *Server) opening(ctx context.Context) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 250*time.Millisecond, 10*time.Second
+	for {
+		b, err := s.o.Open(ctx)
+		s.mu.Lock()
+		if b != nil {
+			s.backend = b
+		}
+		s.openErr = unavailable(err)
+		s.mu.Unlock()
+		var permanent *backoff.PermanentError
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return
+		case errors.As(err, &permanent):
+			s.failed <- permanent.Unwrap()
+			return
+		}
+		s.log.Warn("not ready; trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause.NextBackOff()):
+		}
+	}
+}
+
+// Close takes no more turns, lets those that run end until ctx is done, and then
+// stops them. It does not close what Options.Open opened.
+func (s *Server) Close(ctx context.Context) error {
+	s.stop()
+	s.open.Wait()
+	return s.hub.close(ctx)
+}
+
+// ServiceError says that a service does not work.
+type ServiceError struct {
+	Service string // as in Check.Name
+	Err     error
+}
+
+func (e *ServiceError) Error() string { return fmt.Sprintf("%s: %v", e.Service, e.Err) }
+
+// Unwrap gives what the service said.
+func (e *ServiceError) Unwrap() error { return e.Err }

@@ -1,0 +1,280 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/pipeline"
+)
+
+// TurnResult is a turn's result: what pipeline.Record has, and the turn's id.
+type TurnResult struct {
+	ID string `json:"id" doc:"The turn's id, which is its message's key"`
+	pipeline.Record
+}
+
+// The data of a stream's events. The others are gate.Decision, TurnResult,
+// Problem and an empty object.
+type (
+	// TurnStarted is that of turn.
+	TurnStarted struct {
+		ID           string `json:"id"`
+		Conversation string `json:"conversation"`
+	}
+	// TurnUnderstood is that of understood.
+	TurnUnderstood struct {
+		Question string `json:"question"`
+	}
+	// TurnRetrieved is that of retrieved.
+	TurnRetrieved struct {
+		Passages []pipeline.PassageTrace `json:"passages"`
+	}
+	// TurnDelta is that of delta.
+	TurnDelta struct {
+		Text string `json:"text"`
+	}
+)
+
+// TurnMessage is what a user sends: text, a choice, or an edited question.
+type TurnMessage struct {
+	Text          string `json:"text,omitempty" doc:"The user's words"`
+	Choice        string `json:"choice,omitempty" doc:"Id of the option that was clicked, instead of text"`
+	Question      string `json:"question,omitempty" doc:"The question as understood, edited by the user: asked in its place, instead of text"`
+	Clarification string `json:"clarification,omitempty" doc:"Id of the clarification that is replied to; if it waits no more that is a problem, and the reply is never taken for something else"`
+	Key           string `json:"key,omitempty" maxLength:"200" doc:"Names the message and its turn: sent again it is the same turn. Made up by the server if not given"`
+}
+
+var _ huma.Resolver = (*TurnMessage)(nil)
+
+// Resolve implements huma.Resolver: a message says one thing.
+func (m *TurnMessage) Resolve(huma.Context) []error {
+	n := 0
+	for _, s := range []string{m.Text, m.Choice, m.Question} {
+		if s != "" {
+			n++
+		}
+	}
+	if n != 1 {
+		return []error{&huma.ErrorDetail{Location: "body", Message: "give one of text, choice and question"}}
+	}
+	if m.Choice == "" && strings.TrimSpace(m.Text+m.Question) == "" {
+		return []error{&huma.ErrorDetail{Location: "body.text", Message: pipeline.ErrEmpty.Error()}}
+	}
+	if strings.ContainsRune(m.Key, 0) {
+		return []error{&huma.ErrorDetail{Location: "body.key", Message: "the key holds a NUL byte"}}
+	}
+	return nil
+}
+
+// inConversation is the part of a request that names a conversation.
+type inConversation struct {
+	Conversation string `path:"conversation" maxLength:"1024" doc:"Id of the conversation; who sends the first message chooses it"`
+}
+
+var _ huma.Resolver = (*inConversation)(nil)
+
+// Resolve implements huma.Resolver.
+func (c *inConversation) Resolve(huma.Context) []error {
+	if err := conversation.CheckID(c.Conversation); err != nil {
+		return []error{&huma.ErrorDetail{Location: "path.conversation", Message: err.Error()}}
+	}
+	return nil
+}
+
+// ofTurn is the part of a request that names a turn.
+type ofTurn struct {
+	inConversation
+	Turn string `path:"turn" maxLength:"1024" doc:"Id of the turn"`
+}
+
+func (s *Server) registerTurns() {
+	stream := &huma.MediaType{Schema: s.eventSchema()}
+	start := huma.Operation{OperationID: "start-turn", Method: http.MethodPost, Path: "/api/conversations/{conversation}/turns", Tags: []string{"turns"},
+		Summary:     "Send a message, and get its turn",
+		Description: "With Accept: text/event-stream the turn's events as they happen, otherwise its result. The turn goes on if the connection is lost. The header Askback-Turn gives its id.",
+		Responses: map[string]*huma.Response{"200": {Description: "The turn", Content: map[string]*huma.MediaType{
+			"application/json": {Schema: s.schema(TurnResult{}, "TurnResult")}, "text/event-stream": stream,
+		}, Headers: map[string]*huma.Header{"Askback-Turn": {Description: "The turn's id", Schema: &huma.Schema{Type: "string"}}}}}}
+	handle(s, start, func(ctx context.Context, in *struct {
+		inConversation
+		Accept string `header:"Accept" hidden:"true"`
+		Body   TurnMessage
+	}) (*huma.StreamResponse, error) {
+		b, err := s.Backend()
+		if err != nil {
+			return nil, err
+		}
+		m := in.Body
+		if m.Key == "" {
+			m.Key = rand.Text()
+		}
+		t, err := s.hub.start(ctx, b.Pipeline, pipeline.Message{Conversation: in.Conversation, User: User(ctx),
+			Text: m.Text + m.Question, Choice: m.Choice, Clarification: m.Clarification, Key: m.Key})
+		if err != nil {
+			return nil, err
+		}
+		return &huma.StreamResponse{Body: func(c huma.Context) {
+			r, w := humago.Unwrap(c)
+			w.Header().Set("Askback-Turn", m.Key)
+			if strings.Contains(in.Accept, "text/event-stream") {
+				s.stream(w, r, t, 0)
+				return
+			}
+			s.await(w, r, t)
+		}}, nil
+	})
+
+	follow := huma.Operation{OperationID: "follow-turn", Method: http.MethodGet, Path: "/api/conversations/{conversation}/turns/{turn}/events", Tags: []string{"turns"},
+		Summary:     "Follow a turn that runs or has run",
+		Description: "The turn's events after the one that Last-Event-ID names, from the beginning without it. Never runs a turn again.",
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The turn's events", Content: map[string]*huma.MediaType{"text/event-stream": stream}},
+			"204": {Description: "The client has them all"},
+		}}
+	handle(s, follow, func(ctx context.Context, in *struct {
+		ofTurn
+		Last int `header:"Last-Event-ID" minimum:"0" doc:"Number of the last event that the client has"`
+	}) (*huma.StreamResponse, error) {
+		t, after, err := s.attach(ctx, turnID{User(ctx), in.Conversation, in.Turn}, in.Last)
+		if err != nil {
+			return nil, err
+		}
+		return &huma.StreamResponse{Body: func(c huma.Context) {
+			r, w := humago.Unwrap(c)
+			if _, ended, _ := t.since(0); ended && after > 0 && after == t.count() {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			s.stream(w, r, t, after)
+		}}, nil
+	})
+
+	stop := huma.Operation{OperationID: "stop-turn", Method: http.MethodDelete, Path: "/api/conversations/{conversation}/turns/{turn}", Tags: []string{"turns"},
+		Summary:     "Stop a turn",
+		Description: "The model stops too. What was shown of the answer is kept. A turn that has ended stays as it is.", DefaultStatus: http.StatusNoContent}
+	handle(s, stop, func(ctx context.Context, in *struct{ ofTurn }) (*struct{}, error) {
+		return nil, s.stopTurn(ctx, turnID{User(ctx), in.Conversation, in.Turn})
+	})
+}
+
+// count is the number of events so far.
+func (t *turn) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.events)
+}
+
+// attach finds the turn to follow, and the number of events that the client has
+// of it.
+func (s *Server) attach(ctx context.Context, id turnID, last int) (*turn, int, error) {
+	if t := s.hub.find(id); t != nil {
+		if last > t.count() { // of an earlier run of the same message
+			last = 0
+		}
+		return t, last, nil
+	}
+	stored, err := s.stored(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	return stored.replay(id, last)
+}
+
+// stored finds a turn in the store.
+func (s *Server) stored(ctx context.Context, id turnID) (*storedTurn, error) {
+	store, err := s.store()
+	if err != nil {
+		return nil, err
+	}
+	for _, last := range []int{0, conversation.All} { // nearly always it is one of the last
+		c, err := store.Load(ctx, id.conversation, last)
+		switch {
+		case err != nil:
+			return nil, err
+		case c.User != id.user:
+			return nil, fmt.Errorf("conversation %q: %w", id.conversation, conversation.ErrUser)
+		}
+		for i := len(c.Turns) - 1; i >= 0; i-- {
+			if c.Turns[i].Key == id.turn {
+				return &storedTurn{c.Turns[i]}, nil
+			}
+		}
+		if c.Open != nil && c.Open.Key == id.turn {
+			return nil, problem(http.StatusConflict, "elsewhere", "the turn runs in another process of the server, or was broken off with it; send its message again, with the same key")
+		}
+		if c.Earlier == 0 {
+			break
+		}
+	}
+	return nil, problem(http.StatusNotFound, "not_found", fmt.Sprintf("conversation %q has no turn %q; send its message again", id.conversation, id.turn))
+}
+
+// storedTurn is a turn as the store keeps it.
+type storedTurn struct{ conversation.Turn }
+
+// result is the turn's result, or nil if it was broken off.
+func (t storedTurn) result() (*TurnResult, error) {
+	if t.Kind == conversation.KindPartial {
+		return nil, nil
+	}
+	r := &TurnResult{ID: t.Key}
+	if err := json.Unmarshal(t.Detail, &r.Record); err != nil {
+		return nil, fmt.Errorf("reading turn %d: %w", t.Number, err)
+	}
+	return r, nil
+}
+
+// replay makes a turn's events from what is stored. A client that has the first
+// part of them gets the result alone, since the pieces of the answer are not kept.
+func (t storedTurn) replay(id turnID, last int) (*turn, int, error) {
+	r, err := t.result()
+	if err != nil {
+		return nil, 0, err
+	}
+	told := &turn{turnID: id, more: make(chan struct{})}
+	var broken *Problem
+	if last > 0 {
+		told.events = make([]event, last)
+	} else {
+		told.add("turn", TurnStarted{t.Key, id.conversation})
+		if r != nil {
+			told.add("understood", TurnUnderstood{r.Question})
+			told.add("retrieved", TurnRetrieved{r.Trace.Passages})
+			for _, d := range r.Trace.Gates {
+				told.add("decided", d)
+			}
+		}
+		if t.Kind == conversation.KindAnswer || r == nil && t.Reply != "" {
+			told.add("delta", TurnDelta{t.Reply})
+		}
+	}
+	if r == nil {
+		broken = problem(http.StatusConflict, "broken_off", "the turn was broken off; send its message again")
+	}
+	told.end(r, broken)
+	return told, last, nil
+}
+
+// stopTurn stops a turn, and waits until it has ended.
+func (s *Server) stopTurn(ctx context.Context, id turnID) error {
+	t := s.hub.find(id)
+	if t == nil {
+		_, err := s.stored(ctx, id)
+		return err
+	}
+	t.stop(errStopped)
+	_, err := t.wait(ctx)
+	if p := (*Problem)(nil); errors.As(err, &p) {
+		return nil
+	}
+	return err
+}
