@@ -223,19 +223,23 @@ func (t *turn) answer() (Result, error) {
 func (t *turn) generate(understood string, passages []retrieval.Passage) (Result, error) {
 	r := generation.Request{Question: understood, History: recent(t.history, t.conv.Asked, t.p.parts.AnswerHistory), Passages: passages, Each: t.each, Assumption: t.assumption()}
 	var whole *generation.Answer
+	var pieces runes
+	say := func(said string) error {
+		if said == "" {
+			return nil
+		}
+		if t.shown == "" {
+			said = t.stillMeant() + said
+		}
+		return t.emit(Delta{said})
+	}
 	err := t.timed("generate", func() error {
 		for e, err := range t.p.parts.Generator.Generate(t.ctx, r) {
 			if err != nil {
 				return fmt.Errorf("writing the answer: %w", err)
 			}
-			if e.Delta != "" {
-				said := e.Delta
-				if t.shown == "" {
-					said = t.stillMeant() + said
-				}
-				if err := t.emit(Delta{said}); err != nil {
-					return err
-				}
+			if err := say(pieces.next(e.Delta)); err != nil {
+				return err
 			}
 			if e.Done != nil {
 				whole = e.Done
@@ -247,7 +251,7 @@ func (t *turn) generate(understood string, passages []retrieval.Passage) (Result
 			}
 			return fmt.Errorf("writing the answer: the generator's stream was cut before its end")
 		}
-		return nil
+		return say(pieces.rest())
 	})
 	if err != nil {
 		return nil, err
@@ -258,7 +262,7 @@ func (t *turn) generate(understood string, passages []retrieval.Passage) (Result
 	if !whole.Found {
 		return &NoAnswer{Turn{Text: notFound, Question: understood}}, nil
 	}
-	return &Answer{Turn: Turn{Text: t.stillMeant() + whole.Text, Question: understood}, Citations: whole.Citations, Assumption: cmp.Or(r.Assumption, t.assumed)}, nil
+	return &Answer{Turn: Turn{Text: t.stillMeant() + validText(whole.Text), Question: understood}, Citations: whole.Citations, Assumption: cmp.Or(r.Assumption, t.assumed)}, nil
 }
 
 // stillMeant states what was settled earlier about another question and is taken
