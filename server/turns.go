@@ -75,24 +75,24 @@ func (m *TurnMessage) Resolve(huma.Context) []error {
 	return nil
 }
 
-// inConversation is the part of a request that names a conversation.
-type inConversation struct {
+// InConversation is the part of a request that names a conversation.
+type InConversation struct {
 	Conversation string `path:"conversation" maxLength:"1024" doc:"Id of the conversation; who sends the first message chooses it"`
 }
 
-var _ huma.Resolver = (*inConversation)(nil)
+var _ huma.Resolver = (*InConversation)(nil)
 
 // Resolve implements huma.Resolver.
-func (c *inConversation) Resolve(huma.Context) []error {
+func (c *InConversation) Resolve(huma.Context) []error {
 	if err := conversation.CheckID(c.Conversation); err != nil {
 		return []error{&huma.ErrorDetail{Location: "path.conversation", Message: err.Error()}}
 	}
 	return nil
 }
 
-// ofTurn is the part of a request that names a turn.
-type ofTurn struct {
-	inConversation
+// OfTurn is the part of a request that names a turn.
+type OfTurn struct {
+	InConversation
 	Turn string `path:"turn" maxLength:"1024" doc:"Id of the turn"`
 }
 
@@ -105,7 +105,7 @@ func (s *Server) registerTurns() {
 			"application/json": {Schema: s.schema(TurnResult{}, "TurnResult")}, "text/event-stream": stream,
 		}, Headers: map[string]*huma.Header{"Askback-Turn": {Description: "The turn's id", Schema: &huma.Schema{Type: "string"}}}}}}
 	handle(s, start, func(ctx context.Context, in *struct {
-		inConversation
+		InConversation
 		Accept string `header:"Accept" hidden:"true"`
 		Body   TurnMessage
 	}) (*huma.StreamResponse, error) {
@@ -141,7 +141,7 @@ func (s *Server) registerTurns() {
 			"204": {Description: "The client has them all"},
 		}}
 	handle(s, follow, func(ctx context.Context, in *struct {
-		ofTurn
+		OfTurn
 		Last int `header:"Last-Event-ID" minimum:"0" doc:"Number of the last event that the client has"`
 	}) (*huma.StreamResponse, error) {
 		t, after, err := s.attach(ctx, turnID{User(ctx), in.Conversation, in.Turn}, in.Last)
@@ -161,7 +161,7 @@ func (s *Server) registerTurns() {
 	stop := huma.Operation{OperationID: "stop-turn", Method: http.MethodDelete, Path: "/api/conversations/{conversation}/turns/{turn}", Tags: []string{"turns"},
 		Summary:     "Stop a turn",
 		Description: "The model stops too. What was shown of the answer is kept. A turn that has ended stays as it is.", DefaultStatus: http.StatusNoContent}
-	handle(s, stop, func(ctx context.Context, in *struct{ ofTurn }) (*struct{}, error) {
+	handle(s, stop, func(ctx context.Context, in *struct{ OfTurn }) (*struct{}, error) {
 		return nil, s.stopTurn(ctx, turnID{User(ctx), in.Conversation, in.Turn})
 	})
 }
