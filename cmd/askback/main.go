@@ -34,13 +34,17 @@ type streams struct {
 
 // cli is the command line.
 type cli struct {
-	Chat chatCommand `cmd:"" help:"Talk to the assistant, in the terminal or (--json) line by line for scripts."`
-	Ask  askCommand  `cmd:"" help:"Ask one question."`
+	Chat  chatCommand  `cmd:"" help:"Talk to the assistant, in the terminal or (--json) line by line for scripts."`
+	Ask   askCommand   `cmd:"" help:"Ask one question."`
+	Serve serveCommand `cmd:"" help:"Serve the assistant: a page for the browser, and an HTTP API."`
+
 	Eval evalCommand `cmd:"" help:"Measure the gates on labelled cases."`
 
 	Ingest ingestCommand `cmd:"" help:"Bring an index file or a Qdrant collection up to date with a folder."`
 
 	Doctor doctorCommand `cmd:"" help:"Check what the settings name: servers, models, index, clarifier; and say what to do where something is wrong."`
+
+	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is well; the exit code says so."`
 
 	Clarifier clarifierCommand `cmd:"" help:"Install the fine-tuned clarifier on an Ollama server."`
 

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/askback/askback/server"
+)
+
+// serveCommand is the server.
+type serveCommand struct {
+	Addr string `help:"Listen here. By default only this machine can reach it." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	sourceFlags
+	gateFlags
+	storeFlags
+}
+
+const (
+	// endTurns is how long turns that run may take to end when the server shuts
+	// down; after it they are stopped.
+	endTurns = 5 * time.Second
+	// endRequests is how long requests may take then to be answered.
+	endRequests = 2 * time.Second
+)
+
+// Run serves until it is told to stop.
+func (c *serveCommand) Run(ctx context.Context, out streams) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	listener, err := c.listen()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	backend := &serveBackend{command: c, err: out.err}
+	defer backend.close()
+	log := slog.New(slog.NewTextHandler(out.err, nil))
+	s, err := server.New(server.Options{
+		Open: backend.open, Checks: backend.checks(), Hosts: c.hosts(listener.Addr()), Log: log, Version: version(),
+	})
+	if err != nil {
+		return err
+	}
+	backend.handlers(s)
+	web := &http.Server{
+		Handler: s.Handler(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	defer web.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(listener) }()
+	fmt.Fprintf(out.out, "askback serves http://%s\n", shown(listener.Addr()))
+	if !loopback(listener.Addr()) {
+		fmt.Fprintf(out.err, "askback: warning: listening on %s, beyond this machine: whoever reaches it can read, write and delete everything here, without a password; put a server that asks for one in front\n", listener.Addr())
+	}
+	select {
+	case err = <-s.Failed():
+	case err = <-ended:
+	case <-ctx.Done():
+		stop() // a second interrupt ends the program at once
+	}
+	return errors.Join(err, c.shutdown(s, web))
+}
+
+// shutdown takes no more requests, lets turns end, stops those that do not, and
+// waits until their readers have the end.
+func (c *serveCommand) shutdown(s *server.Server, web *http.Server) error {
+	grace, cancel := context.WithTimeout(context.Background(), endTurns)
+	defer cancel()
+	limit, cancelAll := context.WithTimeout(context.Background(), endTurns+endRequests)
+	defer cancelAll()
+	answered := make(chan error, 1)
+	go func() { answered <- web.Shutdown(limit) }()
+	err := s.Close(grace)
+	select {
+	case <-answered:
+	case <-time.After(endRequests): // who listens to something else for ever
+	}
+	return err
+}
+
+// listen opens the address.
+func (c *serveCommand) listen() (net.Listener, error) {
+	host, port, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return nil, usagef("--addr: %q is no HOST:PORT, such as 127.0.0.1:8080", c.Addr)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, usagef("--addr: %s is in use by another program, perhaps by another askback; end it, or choose another port with --addr or ASKBACK_ADDR", c.Addr)
+	case err != nil:
+		return nil, usagef("--addr: %w", err)
+	}
+	return l, nil
+}
+
+// loopback reports whether only this machine reaches the address.
+func loopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return ok && t.IP.IsLoopback()
+}
+
+// shown is the address as a browser can open it.
+func shown(a net.Addr) string {
+	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", t.Port)
+	}
+	return a.String()
+}
+
+// hosts are the names that the server answers to on a loopback address, where no
+// other name can be meant.
+func (c *serveCommand) hosts(a net.Addr) []string {
+	if !loopback(a) {
+		return nil
+	}
+	names := []string{"localhost", "127.0.0.1", "::1"}
+	if host, _, err := net.SplitHostPort(c.Addr); err == nil && host != "" && !slices.Contains(names, strings.ToLower(host)) {
+		names = append(names, host)
+	}
+	return names
+}
