@@ -102,7 +102,7 @@ func (c *listConversations) Run(ctx context.Context, out streams) error {
 
 type showConversation struct {
 	ID   string `arg:"" help:"Id of the conversation."`
-	Last int    `help:"Show only so many turns, the last ones."`
+	Last int    `help:"Show only so many turns, the last ones." env:"-"`
 	JSON bool   `name:"json" help:"Print it as one JSON object."`
 	storeFlags
 }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/askback/askback/gate"
@@ -44,11 +47,12 @@ const (
 
 // Run makes the checks in the order in which a fault in one explains the next.
 // A failed one makes the exit code 1.
-func (c *doctorCommand) Run(ctx context.Context, io streams) error {
+func (c *doctorCommand) Run(ctx context.Context, io streams, program *kong.Context) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	d := &doctor{doctorCommand: c, ctx: ctx, out: io.out, errOut: io.err}
 	d.settings()
+	d.unknown(settings(program.Model))
 	screen := d.embedded()
 	if d.usesServer() {
 		d.server()
@@ -123,6 +127,15 @@ func (d *doctor) settings() {
 	}
 	if len(pitfalls) == 0 {
 		d.report("settings", stateOK, ".env is read as it is written", "")
+	}
+}
+
+// unknown looks for settings that there are none of, such as misspelt ones.
+func (d *doctor) unknown(known []string) {
+	unknown := unknownSettings(os.Environ(), known)
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		found, do := unknownSetting(name, unknown[name])
+		d.report("settings", stateWarning, found, do)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 // evalCommand measures the clarifier on labelled cases.
 type evalCommand struct {
 	Cases       string `arg:"" help:"Cases, one JSON object a line; - reads standard input. training/data/README.md describes the format."`
-	Gate        string `help:"Measure one gate only: pre or post." enum:",pre,post" default:""`
-	Predictions string `help:"Write a line for each case and gate to this file." type:"path" placeholder:"OUT.jsonl"`
+	Gate        string `help:"Measure one gate only: pre or post." enum:",pre,post" default:"" env:"-"`
+	Predictions string `help:"Write a line for each case and gate to this file." type:"path" placeholder:"OUT.jsonl" env:"-"`
 	JSON        bool   `name:"json" help:"Print the report as JSON."`
 	gateFlags
 }

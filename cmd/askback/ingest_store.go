@@ -91,9 +91,8 @@ func openQdrantTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, o
 	return t, nil
 }
 
-// qdrantSettings reads the environment: QDRANT_ADDR chooses Qdrant, and
-// QDRANT_API_KEY, QDRANT_TLS and QDRANT_COLLECTION belong to it. Without it they
-// are nil. index is the index file that was named, which excludes it.
+// qdrantSettings reads the environment: QDRANT_ADDR chooses Qdrant, and the other
+// QDRANT_ variables belong to it. Without it they are nil. index is the index file that was named, which excludes it.
 func qdrantSettings(index string) (*qdrant.Options, error) {
 	o := &qdrant.Options{
 		Addr: os.Getenv("QDRANT_ADDR"), APIKey: os.Getenv("QDRANT_API_KEY"),
@@ -105,10 +104,12 @@ func qdrantSettings(index string) (*qdrant.Options, error) {
 	if index != "" {
 		return nil, usagef("both an index file (%s) and QDRANT_ADDR (%s) are named; unset one of them", index, o.Addr)
 	}
-	if tls := os.Getenv("QDRANT_TLS"); tls != "" {
-		var err error
-		if o.TLS, err = strconv.ParseBool(tls); err != nil {
-			return nil, usagef("QDRANT_TLS is %q; it is true or false", tls)
+	for name, set := range map[string]*bool{"QDRANT_TLS": &o.TLS, "QDRANT_PLAINTEXT_KEY": &o.PlaintextKey} {
+		if value := os.Getenv(name); value != "" {
+			var err error
+			if *set, err = strconv.ParseBool(value); err != nil {
+				return nil, usagef("%s is %q; it is true or false", name, value)
+			}
 		}
 	}
 	return o, nil
@@ -123,7 +124,7 @@ func openQdrant(ctx context.Context, errOut io.Writer, o qdrant.Options, embedde
 	o.Embedder, o.Identity = embedder, identity
 	store, err := qdrant.Open(ctx, o)
 	if errors.Is(err, qdrant.ErrPlaintextKey) {
-		return nil, usagef("QDRANT_API_KEY would go over the network unencrypted: set QDRANT_TLS=true (%w)", err)
+		return nil, usagef("QDRANT_API_KEY would go over the network unencrypted: set QDRANT_TLS=true; or, in a network that is yours alone, QDRANT_PLAINTEXT_KEY=true (%w)", err)
 	}
 	if err != nil {
 		return nil, err
