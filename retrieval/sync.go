@@ -188,9 +188,17 @@ type SyncReport struct {
 	Passages                           int // passages of the added and changed documents
 }
 
+// UploadMark begins the fingerprint of a document that was put into a store by
+// hand, and not by Sync. Sync deletes none such, though inputs may replace it.
+const UploadMark = "upload:"
+
+// Uploaded reports whether a fingerprint is that of such a document.
+func Uploaded(fingerprint string) bool { return strings.HasPrefix(fingerprint, UploadMark) }
+
 // Sync brings a store up to date with documents: those with a new fingerprint
 // replace what was stored of them, those with the same are left alone, and
-// those no longer there are deleted. A document that fails is skipped and
+// those no longer there are deleted, unless they were put there by hand
+// (UploadMark). A document that fails is skipped and
 // reported, and the rest goes on (a document without passages is none such; it
 // is stored empty): an error in the sequence that comes with a
 // document id, an error of Input.Passages, or an invalid passage. Sync itself
@@ -324,7 +332,7 @@ func (s *syncer) deleteGone(ctx context.Context) error {
 	}
 	var gone []string
 	for _, document := range slices.Sorted(maps.Keys(s.stored)) {
-		if !s.seen[document] && !s.underSkipped(document) {
+		if !s.seen[document] && !Uploaded(s.stored[document]) && !s.underSkipped(document) {
 			gone = append(gone, document)
 		}
 	}

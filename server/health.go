@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,9 +102,14 @@ type checks struct {
 
 // services gives the state of each service that can be checked.
 func (s *Server) services(ctx context.Context) []Service {
+	return s.check(ctx, func([]Service) bool { return true })
+}
+
+// check gives the last outcome if it is not old and will do, or a new one.
+func (s *Server) check(ctx context.Context, will func([]Service) bool) []Service {
 	s.checks.mu.Lock()
 	defer s.checks.mu.Unlock()
-	if time.Since(s.checks.at) < checkAge {
+	if time.Since(s.checks.at) < checkAge && will(s.checks.last) {
 		return s.checks.last
 	}
 	// The outcome is for the next one too, who may wait longer than this one.
@@ -141,12 +147,18 @@ func (c Check) run(ctx context.Context) error {
 	}
 }
 
-// down is the first service that does not work, or nil.
-func (s *Server) down(ctx context.Context) *ServiceError {
-	for _, k := range s.services(ctx) {
-		if !k.OK && !k.Optional {
-			return &ServiceError{k.Name, errors.New(k.Error)}
+// down is the service that an error comes from, or else the first that does not
+// work now, or nil.
+func (s *Server) down(ctx context.Context, err error) *ServiceError {
+	if s.o.Blame != nil {
+		if name := s.o.Blame(err); name != "" {
+			return &ServiceError{name, err}
 		}
+	}
+	isDown := func(k Service) bool { return !k.OK && !k.Optional }
+	services := s.check(ctx, func(last []Service) bool { return slices.ContainsFunc(last, isDown) })
+	if i := slices.IndexFunc(services, isDown); i >= 0 {
+		return &ServiceError{services[i].Name, errors.New(services[i].Error)}
 	}
 	return nil
 }

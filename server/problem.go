@@ -115,7 +115,7 @@ func (s *Server) problemOf(ctx context.Context, err error) *Problem {
 	}
 	var service *ServiceError
 	if !errors.As(err, &service) {
-		if service = s.down(ctx); service == nil {
+		if service = s.down(ctx, err); service == nil {
 			s.log.Error("a request failed", "error", err)
 			return problem(http.StatusInternalServerError, "failed", err.Error())
 		}

@@ -22,7 +22,7 @@ import (
 type Backend struct {
 	Pipeline  *pipeline.Pipeline
 	Store     conversation.Store // the pipeline's
-	Documents Documents          // nil: none can be listed, uploaded or removed
+	Documents *Documents         // nil: none can be looked at, uploaded or removed
 	About     About              // for the page
 }
 
@@ -43,6 +43,9 @@ type Options struct {
 	Open func(context.Context) (*Backend, error)
 	// Checks are asked for /readyz, and when a turn fails, to name what is down.
 	Checks []Check
+	// Blame says which service an error of a turn or a request comes from, as in
+	// Check.Name; "" if it does not tell. nil: the checks alone tell.
+	Blame func(error) string
 	// User says whose request it is. nil: nobody's in particular. An error is
 	// answered with 401.
 	User func(*http.Request) (string, error)
@@ -76,7 +79,8 @@ type Server struct {
 	stop context.CancelFunc
 	open sync.WaitGroup // the goroutine that opens the backend
 
-	checks checks
+	checks  checks
+	writing chan struct{} // held by who changes a document
 
 	mu      sync.Mutex
 	backend *Backend
@@ -182,7 +186,12 @@ type ServiceError struct {
 	Err     error
 }
 
-func (e *ServiceError) Error() string { return fmt.Sprintf("%s: %v", e.Service, e.Err) }
+func (e *ServiceError) Error() string {
+	if e.Service == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%s: %v", e.Service, e.Err)
+}
 
 // Unwrap gives what the service said.
 func (e *ServiceError) Unwrap() error { return e.Err }
