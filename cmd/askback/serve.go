@@ -17,7 +17,8 @@ import (
 
 // serveCommand is the server.
 type serveCommand struct {
-	Addr string `help:"Listen here. By default only this machine can reach it." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Addr  string   `help:"Listen here. By default only this machine can reach it." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Hosts []string `help:"Answer only requests to these names, so that no page of another site comes in by a name of its own. Default: this machine's, or any beyond it." placeholder:"NAME,..."`
 	sourceFlags
 	gateFlags
 	storeFlags
@@ -117,9 +118,12 @@ func shown(a net.Addr) string {
 	return a.String()
 }
 
-// hosts are the names that the server answers to on a loopback address, where no
-// other name can be meant.
+// hosts are the names that the server answers to: those that were given, or, on a
+// loopback address, where no other name can be meant, its own.
 func (c *serveCommand) hosts(a net.Addr) []string {
+	if len(c.Hosts) > 0 {
+		return c.Hosts
+	}
 	if !loopback(a) {
 		return nil
 	}
