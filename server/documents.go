@@ -121,9 +121,8 @@ func (s *Server) registerDocuments() {
 	handle(s, huma.Operation{OperationID: "put-document", Method: http.MethodPut, Path: "/api/documents/{name}", Tags: []string{"documents"},
 		Summary: "Upload a document", Responses: reply,
 		Description: "The body is the file. A document of that name is replaced in one step, once the new one is read and embedded; if that fails, it stays. 413 if the file is too large, 415 if it is of a kind that is not read, 422 if there is no text in it." + how,
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: binary}}},
 	}, func(ctx context.Context, in *struct {
-		named
+		NamedDocument
 		Accept string `header:"Accept" hidden:"true"`
 	}) (*huma.StreamResponse, error) {
 		return s.receiving(in.Accept, func(w http.ResponseWriter, r *http.Request) ([]upload, error) { return s.readFile(w, r, in.Name) })
@@ -131,14 +130,18 @@ func (s *Server) registerDocuments() {
 	handle(s, huma.Operation{OperationID: "upload-documents", Method: http.MethodPost, Path: "/api/documents", Tags: []string{"documents"},
 		Summary: "Upload several documents", Responses: reply,
 		Description: "Each file is a document of its name, as with PUT; one that cannot be read is skipped, and the others are taken." + how,
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {
-			Schema: &huma.Schema{Type: huma.TypeObject, Required: []string{"files"}, Properties: map[string]*huma.Schema{
-				"files": {Type: huma.TypeArray, Items: binary, MinItems: new(1), MaxItems: new(maxFiles)}}}}}},
 	}, func(ctx context.Context, in *struct {
 		Accept string `header:"Accept" hidden:"true"`
 	}) (*huma.StreamResponse, error) {
 		return s.receiving(in.Accept, s.readForm)
 	})
+	// Described when they are registered already, since the handlers read the
+	// bodies themselves.
+	files := &huma.Schema{Type: huma.TypeObject, Required: []string{"files"}, Properties: map[string]*huma.Schema{
+		"files": {Type: huma.TypeArray, Items: binary, MinItems: new(1), MaxItems: new(maxFiles)}}}
+	paths := s.api.OpenAPI().Paths
+	paths["/api/documents/{name}"].Put.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: binary}}}
+	paths["/api/documents"].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: files}}}
 }
 
 // receiving is the response to an upload whose files read gives.
@@ -176,12 +179,12 @@ func (s *Server) listDocuments(ctx context.Context, _ *struct{}) (*struct{ Body 
 	return &struct{ Body []Document }{out}, nil
 }
 
-// named is the part of a request that names a document.
-type named struct {
+// NamedDocument is the part of a request that names a document.
+type NamedDocument struct {
 	Name string `path:"name" maxLength:"1024" doc:"Its name; a slash in it is written as %2F"`
 }
 
-func (s *Server) removeDocument(ctx context.Context, in *named) (*struct{}, error) {
+func (s *Server) removeDocument(ctx context.Context, in *NamedDocument) (*struct{}, error) {
 	d, err := s.library()
 	if err == nil {
 		err = d.writable()
