@@ -71,7 +71,7 @@ func Earlier(n, last int) int {
 
 // Clone gives a copy that shares nothing with c.
 func (c *Conversation) Clone() *Conversation {
-	n := &Conversation{ID: c.ID, User: c.User, Earlier: c.Earlier, Turns: slices.Clone(c.Turns), State: c.State.clone()}
+	n := &Conversation{ID: c.ID, User: c.User, Title: c.Title, Earlier: c.Earlier, Turns: slices.Clone(c.Turns), State: c.State.clone()}
 	for i, t := range n.Turns {
 		n.Turns[i] = t.clone()
 	}
@@ -144,7 +144,7 @@ func Next(stored, next *Conversation, r Request, now time.Time) (*Conversation, 
 		}
 	}
 	n := next.Clone()
-	n.User, n.Open = stored.User, nil
+	n.User, n.Title, n.Open = stored.User, stored.Title, nil
 	for i := have; i < len(n.Turns); i++ {
 		t := &n.Turns[i]
 		if number := stored.Earlier + i + 1; t.Number != number {

@@ -85,6 +85,7 @@ type State struct {
 type Conversation struct {
 	ID      string `json:"id"`
 	User    string `json:"user,omitempty"`    // whose conversation it is; "" if nobody's in particular
+	Title   string `json:"title,omitempty"`   // the name that it was given, or else its first question, see Title; a claim does not give it
 	Earlier int    `json:"earlier,omitempty"` // turns before those in Turns, which were not read
 	Turns   []Turn `json:"turns"`             // the last turns, oldest first
 	State

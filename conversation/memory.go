@@ -55,6 +55,7 @@ type Memory struct {
 // that a claim may look at them without a copy.
 type memoryConversation struct {
 	user             string
+	title            string // that it was given
 	created, changed time.Time
 	turns            []Turn
 	keys             map[string]int // index of the turn with that key
@@ -111,7 +112,7 @@ func (m *Memory) claim(r Request) (*memoryClaim, error) {
 		return nil, &RepeatError{k.turns[i].clone()}
 	}
 	c := &memoryClaim{store: m, in: k, request: r, stored: k.view(r.Conversation, r.Last), open: r.Open(len(k.turns)+1, time.Now())}
-	c.stored.Turns = slices.Clone(c.stored.Turns)
+	c.stored.Turns, c.stored.Title = slices.Clone(c.stored.Turns), ""
 	for i := range c.stored.Turns {
 		c.stored.Turns[i].Detail = nil
 	}
@@ -134,7 +135,7 @@ func (m *Memory) now() time.Time {
 func (k *memoryConversation) view(id string, last int) *Conversation {
 	first := Earlier(len(k.turns), last)
 	return &Conversation{
-		ID: id, User: k.user, Earlier: first, Turns: slices.Clip(k.turns[first:]), State: k.state,
+		ID: id, User: k.user, Title: k.titled(), Earlier: first, Turns: slices.Clip(k.turns[first:]), State: k.state,
 		Asked: slices.Clip(k.asked[max(0, len(k.asked)-MaxAsked):]),
 	}
 }
@@ -178,18 +179,49 @@ func (m *Memory) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 		var all []Info
 		for id, k := range m.kept {
 			if k.fits(id, f) {
-				all = append(all, Info{ID: id, User: k.user, Turns: len(k.turns), Created: k.created, Changed: k.changed,
+				all = append(all, Info{ID: id, User: k.user, Title: k.titled(), Turns: len(k.turns), Created: k.created, Changed: k.changed,
 					Pending: k.state.Pending != nil, Running: k.claim != nil})
 			}
 		}
 		m.mu.Unlock()
 		slices.SortFunc(all, func(a, b Info) int { return b.Changed.Compare(a.Changed) })
+		if f.Limit > 0 {
+			all = all[:min(f.Limit, len(all))]
+		}
 		for _, i := range all {
 			if !yield(i, nil) {
 				return
 			}
 		}
 	}
+}
+
+// titled is the conversation's title.
+func (k *memoryConversation) titled() string {
+	switch {
+	case k.title != "":
+		return k.title
+	case len(k.turns) > 0:
+		return Title(k.turns[0].Text)
+	case k.claim != nil:
+		return Title(k.claim.open.Text)
+	}
+	return ""
+}
+
+// Rename implements Store.
+func (m *Memory) Rename(ctx context.Context, id, title string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return ErrClosed
+	}
+	k := m.kept[id]
+	if k == nil {
+		return fmt.Errorf("conversation %q: %w", id, ErrNotFound)
+	}
+	k.title = CleanTitle(title)
+	return nil
 }
 
 func (k *memoryConversation) fits(id string, f Filter) bool {

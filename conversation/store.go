@@ -44,8 +44,12 @@ type Store interface {
 	// Load gives a conversation as it is now, with its last so many turns (0
 	// means DefaultLast, All all), or ErrNotFound.
 	Load(ctx context.Context, id string, last int) (*Conversation, error)
+	// Rename gives a conversation a title, cleaned by CleanTitle; "" takes it away,
+	// so that the first question is its title again. ErrNotFound if there is none of
+	// that id.
+	Rename(ctx context.Context, id, title string) error
 	// List gives the conversations that the filter leaves, most recently changed
-	// first. An error ends it.
+	// first, those of one moment by their id. An error ends it.
 	List(ctx context.Context, f Filter) iter.Seq2[Info, error]
 	// Delete removes the conversations that the filter leaves, with all that was
 	// kept of them, and says how many there were. A turn that runs in one of them
@@ -79,15 +83,20 @@ type Filter struct {
 	ID     string    // the conversation of that id
 	User   string    // the conversations of that user
 	Before time.Time // those that last changed before
+	Limit  int       // how many List gives at most; 0: all. Delete does not look at it
 }
 
 // IsZero reports whether the filter leaves every conversation.
-func (f Filter) IsZero() bool { return f == Filter{} }
+func (f Filter) IsZero() bool {
+	f.Limit = 0
+	return f == Filter{}
+}
 
 // Info tells of a conversation without its turns.
 type Info struct {
 	ID      string    `json:"id"`
 	User    string    `json:"user,omitempty"`
+	Title   string    `json:"title"` // as in Conversation
 	Turns   int       `json:"turns"`
 	Created time.Time `json:"created"` // UTC
 	Changed time.Time `json:"changed"` // when its last turn was stored, UTC

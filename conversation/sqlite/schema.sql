@@ -10,7 +10,8 @@ CREATE TABLE conversation (
 	state   TEXT NOT NULL DEFAULT '{}', -- conversation.State
 	claim   TEXT,                       -- names the claim that holds the next turn, or null
 	expires INTEGER,                    -- when that claim runs out
-	open    TEXT                        -- conversation.Turn, the one that runs
+	open    TEXT,                       -- conversation.Turn, the one that runs
+	title   TEXT NOT NULL DEFAULT ''    -- that the conversation was given
 );
 CREATE INDEX conversation_changed ON conversation (changed);
 CREATE INDEX conversation_owner ON conversation (owner);

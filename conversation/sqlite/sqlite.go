@@ -22,7 +22,7 @@ import (
 
 const (
 	application = 0x61736b63 // "askc", SQLite's application_id of a store of conversations
-	version     = 2          // of the schema, SQLite's user_version
+	version     = 3          // of the schema, SQLite's user_version
 )
 
 //go:embed schema.sql
@@ -30,6 +30,9 @@ var schema string
 
 //go:embed upgrade1.sql
 var upgrade1 string
+
+//go:embed upgrade2.sql
+var upgrade2 string
 
 // Options for a store. The zero value works.
 type Options = sqlstore.Options
@@ -164,7 +167,7 @@ func (s *Store) prepare(ctx context.Context, db *sql.DB) error {
 	if known, err = s.known(ctx, tx); err != nil {
 		return err
 	}
-	steps := []string{schema, strings.Replace(upgrade1, "@schema@", schema, 1), ""}[known]
+	steps := []string{schema, strings.Replace(upgrade1, "@schema@", schema, 1), upgrade2, ""}[known]
 	if known == version { // another process was first
 		return nil
 	}

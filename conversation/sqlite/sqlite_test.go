@@ -152,6 +152,38 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// A file of the version before titles gets them.
+func TestUpgradeTitles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("testdata/version2.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(string(script)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path, Options{})
+	if c, err := s.Load(t.Context(), "a", 1); err != nil || c.Title != "How long does it take?" || c.Earlier != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := s.Rename(t.Context(), "a", "Charging"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := open(t, path, Options{}).Load(t.Context(), "a", 1); err != nil || c.Title != "Charging" || c.Turns[0].Reply != "6 hours" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 func TestReopened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a folder & 50% #1?", "c.db")
 	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {

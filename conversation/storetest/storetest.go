@@ -46,6 +46,8 @@ func Run(t *testing.T, open func(t *testing.T, o Options) conversation.Store) {
 		"users":                           testUsers,
 		"age":                             testAge,
 		"a running turn is seen":          testOpen,
+		"titles":                          testTitles,
+		"some of a list":                  testLimit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, Options{Wait: time.Minute})
@@ -736,6 +738,84 @@ func testOpen(t *testing.T, s conversation.Store) {
 	claim.Release()
 	if c := load(t, s, "a"); c.Open != nil || len(c.Turns) != 1 {
 		t.Errorf("after it: %+v", c)
+	}
+}
+
+func testTitles(t *testing.T, s conversation.Store) {
+	check := func(when, want string) {
+		t.Helper()
+		listed := list(t, s, conversation.Filter{ID: "a"})
+		c, err := s.Load(t.Context(), "a", 1)
+		if err != nil || len(listed) != 1 {
+			t.Fatalf("%s: %v, listed %v", when, err, listed)
+		}
+		if c.Title != want || listed[0].Title != want {
+			t.Errorf("%s: the title is %q, listed as %q, want %q", when, c.Title, listed[0].Title, want)
+		}
+	}
+	rename := func(title string) {
+		t.Helper()
+		if err := s.Rename(t.Context(), "a", title); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Rename(t.Context(), "a", "x"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("renamed before it was there: %v", err)
+	}
+	claim, err := s.Begin(t.Context(), conversation.Request{Conversation: "a", Text: "What is the\ndeposit?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("while the first turn runs", "What is the deposit?")
+	rename("Before its end")
+	check("renamed while a turn runs", "Before its end")
+	commit(t, claim, conversation.Turn{Number: 1, Text: "What is the\ndeposit?", Kind: conversation.KindPartial, Reply: "It"})
+	check("after the turn", "Before its end")
+	rename("")
+	check("taken away", "What is the deposit?")
+	for range 3 {
+		say(t, s, "a", "And for the Cargo 2?")
+	}
+	check("after more turns", "What is the deposit?")
+	changed := list(t, s, conversation.Filter{ID: "a"})[0].Changed
+	rename(" Depo\x00sits\r\n  \xff ")
+	check("cleaned", "Depo sits \uFFFD")
+	say(t, s, "a", "And for the City 2?")
+	check("kept by a turn", "Depo sits \uFFFD")
+	rename(strings.Repeat("x", 2*conversation.MaxTitle))
+	check("shortened", strings.Repeat("x", conversation.MaxTitle)+"…")
+	if now := list(t, s, conversation.Filter{ID: "a"})[0].Changed; now.Equal(changed) {
+		t.Error("a turn did not change the conversation's time")
+	} else if rename("y"); !list(t, s, conversation.Filter{ID: "a"})[0].Changed.Equal(now) {
+		t.Error("a new title changed the conversation's time")
+	}
+	claim = begin(t, s, "b")
+	claim.Release()
+	if err := s.Rename(t.Context(), "b", "x"); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("renamed what was released: %v", err)
+	}
+}
+
+func testLimit(t *testing.T, s conversation.Store) {
+	for _, id := range []string{"a", "b", "c", "d"} {
+		say(t, s, id, "hello")
+	}
+	all := list(t, s, conversation.Filter{})
+	for _, c := range []struct {
+		f    conversation.Filter
+		want string
+	}{
+		{conversation.Filter{Limit: 2}, "d c"},
+		{conversation.Filter{Limit: 9}, "d c b a"},
+		{conversation.Filter{Limit: 2, Before: all[1].Changed}, "b a"},
+		{conversation.Filter{Limit: 1, ID: "a"}, "a"},
+	} {
+		if got := ids(t, s, c.f); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.f, got, c.want)
+		}
+	}
+	if _, err := s.Delete(t.Context(), conversation.Filter{Limit: 1}); !errors.Is(err, conversation.ErrNoFilter) {
+		t.Errorf("deleting with a limit alone: %v", err)
 	}
 }
 

@@ -229,18 +229,32 @@ func (s *Store) Load(ctx context.Context, id string, last int) (c *conversation.
 	}
 	err = s.transact(ctx, s.d.Read, func(t tx) error {
 		var h head
-		err := t.row("SELECT owner, turns, state, open FROM conversation WHERE id = ?1", id).Scan(&h.owner, &h.turns, &h.state, &h.open)
+		err := t.row("SELECT owner, title, turns, state, open FROM conversation WHERE id = ?1", id).Scan(&h.owner, &h.title, &h.turns, &h.state, &h.open)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("conversation %q: %w", id, conversation.ErrNotFound)
 		}
 		if err != nil {
 			return err
 		}
-		if c, err = h.load(t, id, last, "detail"); err != nil || !h.open.Valid {
+		if c, err = h.load(t, id, last, "detail"); err != nil {
 			return err
 		}
-		c.Open = new(conversation.Turn)
-		return json.Unmarshal([]byte(h.open.String), c.Open)
+		if h.open.Valid {
+			c.Open = new(conversation.Turn)
+			if err := json.Unmarshal([]byte(h.open.String), c.Open); err != nil {
+				return err
+			}
+		}
+		var first sql.NullString
+		if h.title == "" && c.Earlier > 0 {
+			err = t.row("SELECT body FROM turn WHERE conversation = ?1 AND number = 1", id).Scan(&first)
+		} else if len(c.Turns) > 0 {
+			first.String, err = encode(c.Turns[0])
+		}
+		if err == nil {
+			c.Title, err = title(h.title, first, h.open)
+		}
+		return err
 	})
 	return c, s.explain("reading", err)
 }
@@ -248,6 +262,7 @@ func (s *Store) Load(ctx context.Context, id string, last int) (c *conversation.
 // head is a conversation's own row.
 type head struct {
 	owner string
+	title string // that it was given
 	turns int
 	state string
 	open  sql.NullString // the turn that runs, or whose process died
@@ -272,6 +287,39 @@ func (h head) load(t tx, id string, last int, detail string) (*conversation.Conv
 		return nil, fmt.Errorf("conversation %q: %w", id, err)
 	}
 	return c, nil
+}
+
+// title is the title that a conversation was given, or else its first question,
+// which stands in its first turn or, before there is one, in the open one.
+func title(given string, first, open sql.NullString) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	body := first.String
+	if body == "" {
+		body = open.String
+	}
+	if body == "" {
+		return "", nil
+	}
+	var t struct{ Text string }
+	err := json.Unmarshal([]byte(body), &t)
+	return conversation.Title(t.Text), err
+}
+
+// Rename implements conversation.Store.
+func (s *Store) Rename(ctx context.Context, id, title string) error {
+	if err := conversation.CheckID(id); err != nil {
+		return err
+	}
+	err := s.transact(ctx, nil, func(t tx) error {
+		n, err := t.exec("UPDATE conversation SET title = ?2 WHERE id = ?1", id, conversation.CleanTitle(title))
+		if err == nil && n == 0 {
+			err = fmt.Errorf("conversation %q: %w", id, conversation.ErrNotFound)
+		}
+		return err
+	})
+	return s.explain("renaming one of the", err)
 }
 
 // where gives a filter's condition and its parameters.
@@ -300,8 +348,12 @@ func where(f conversation.Filter, more ...string) (string, []any) {
 func (s *Store) List(ctx context.Context, f conversation.Filter) iter.Seq2[conversation.Info, error] {
 	return func(yield func(conversation.Info, error) bool) {
 		condition, args := where(f)
-		rows, err := s.db.QueryContext(ctx, s.d.Rewrite(`SELECT id, owner, turns, created, changed, state, claim IS NOT NULL AND expires > NOW_US
-			FROM conversation`+condition+" ORDER BY changed DESC"), args...)
+		query := `SELECT id, owner, title, turns, created, changed, state, claim IS NOT NULL AND expires > NOW_US, open,
+			(SELECT body FROM turn WHERE conversation = conversation.id AND number = 1) FROM conversation` + condition + " ORDER BY changed DESC, id"
+		if f.Limit > 0 {
+			query += fmt.Sprintf(" LIMIT %d", f.Limit)
+		}
+		rows, err := s.db.QueryContext(ctx, s.d.Rewrite(query), args...)
 		if err != nil {
 			yield(conversation.Info{}, s.explain("listing", err))
 			return
@@ -312,9 +364,14 @@ func (s *Store) List(ctx context.Context, f conversation.Filter) iter.Seq2[conve
 			var created, changed int64
 			var state string
 			var carried conversation.State
-			err := rows.Scan(&i.ID, &i.User, &i.Turns, &created, &changed, &state, &i.Running)
+			var given string
+			var open, first sql.NullString
+			err := rows.Scan(&i.ID, &i.User, &given, &i.Turns, &created, &changed, &state, &i.Running, &open, &first)
 			if err == nil {
 				err = json.Unmarshal([]byte(state), &carried)
+			}
+			if err == nil {
+				i.Title, err = title(given, first, open)
 			}
 			if err != nil {
 				yield(conversation.Info{}, s.explain("listing", err))
