@@ -29,6 +29,7 @@ type sourceFlags struct {
 	Docs    string `help:"Answer from the files of this folder: Markdown, text, HTML, PDF, CSV, JSON, JSONL, DOCX." type:"path" placeholder:"DIR"`
 	Index   string `help:"Keep the index of --docs in this file and bring it up to date by content; without --docs, answer from this index as askback ingest left it." type:"path" placeholder:"FILE"`
 	Rebuild bool   `help:"If the index file cannot be used, move it aside and build a new one."`
+	Sample  bool   `help:"Load the sample knowledge base into an index file or a Qdrant collection that holds nothing yet."`
 	embeddingFlags
 	chatFlags
 }
@@ -157,7 +158,7 @@ func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateF
 }
 
 // openSample loads the sample knowledge base, whose vectors are built in.
-func (a *assistant) openSample(ctx context.Context, embedder textEmbedder) (err error) {
+func (a *assistant) openSample(ctx context.Context, embedder textEmbedder) error {
 	vectors, err := sample.Vectors(embedder.Identity())
 	if err != nil {
 		return err
@@ -173,6 +174,11 @@ func (a *assistant) openSample(ctx context.Context, embedder textEmbedder) (err 
 	}
 	a.sources = fmt.Sprintf("the sample knowledge base: %s (%s, %s); --docs DIR for your own",
 		sample.About, counted(len(report.Added), "document"), counted(index.Len(), "passage"))
+	return a.suggest()
+}
+
+// suggest takes the sample's questions for the first screen.
+func (a *assistant) suggest() error {
 	questions, err := sample.Questions()
 	// What gate 1 asks about comes first: with a dialogue before it, it may be clear.
 	for _, first := range []bool{true, false} {

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
+	"github.com/askback/askback/cmd/askback/sample"
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/local"
 	"github.com/askback/askback/retrieval/qdrant"
@@ -166,19 +168,22 @@ func (a *assistant) openIngested(ctx context.Context, errOut io.Writer, s source
 	case err != nil:
 		return true, err
 	case server != nil:
-		return true, a.openCollection(ctx, errOut, *server, embedder)
+		return true, a.openCollection(ctx, errOut, s, *server, embedder)
 	case s.Index != "":
-		return true, a.openIndexFile(ctx, errOut, s.Index, embedder)
+		return true, a.openIndexFile(ctx, errOut, s, embedder)
 	}
 	return false, nil
 }
 
-func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, o qdrant.Options, embedder textEmbedder) error {
+func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, s sourceFlags, o qdrant.Options, embedder textEmbedder) error {
 	store, err := openQdrant(ctx, errOut, o, embedder, embedder.Identity())
 	if err != nil {
 		return err
 	}
 	a.knowledge = store
+	if err := a.loadSample(ctx, errOut, s, embedder); err != nil {
+		return err
+	}
 	n, err := store.Len(ctx)
 	if err != nil {
 		return err
@@ -191,9 +196,9 @@ func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, o qdra
 	return nil
 }
 
-func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, file string, embedder textEmbedder) error {
-	path := file
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, s sourceFlags, embedder textEmbedder) error {
+	file, path := s.Index, s.Index
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && !s.Sample {
 		path = "" // chatting makes no file
 	}
 	index, err := openIndex(ctx, errOut, path, false, embedder, embedder.Identity())
@@ -201,6 +206,9 @@ func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, file st
 		return err
 	}
 	a.knowledge = index
+	if err := a.loadSample(ctx, errOut, s, embedder); err != nil {
+		return err
+	}
 	documents, err := index.Documents(ctx)
 	if err != nil {
 		return err
@@ -212,6 +220,34 @@ func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, file st
 	}
 	a.sources = fmt.Sprintf("%s: %s, %s", file, counted(len(documents), "document"), counted(index.Len(), "passage"))
 	return nil
+}
+
+// loadSample puts the sample into a store that holds nothing, if that is wanted.
+// Two processes that do it at once write the same. While the store holds the
+// sample, its questions are suggested.
+func (a *assistant) loadSample(ctx context.Context, errOut io.Writer, s sourceFlags, embedder textEmbedder) error {
+	if !s.Sample {
+		return nil
+	}
+	documents, err := a.knowledge.Documents(ctx)
+	if err != nil {
+		return err
+	}
+	if len(documents) == 0 {
+		if _, err := a.sync(ctx, errOut, sample.Documents, embedder); err != nil {
+			return fmt.Errorf("loading the sample knowledge base: %w", err)
+		}
+		if documents, err = a.knowledge.Documents(ctx); err != nil {
+			return err
+		}
+	}
+	pages, err := fs.Glob(sample.Documents, "*.md")
+	for _, page := range pages {
+		if _, held := documents[page]; !held {
+			return err
+		}
+	}
+	return errors.Join(err, a.suggest())
 }
 
 // nothingLoaded says, where questions cannot be answered yet, what to do first.

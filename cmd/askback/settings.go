@@ -15,8 +15,8 @@ import (
 var readSettings = []string{
 	"QDRANT_ADDR", "QDRANT_API_KEY", "QDRANT_TLS", "QDRANT_PLAINTEXT_KEY", "QDRANT_COLLECTION",
 	"OPENAI_BASE_URL", "OPENAI_API_KEY", // by langchaingo
-	"PGPASSWORD",       // by pgx
-	"NO_COLOR", "TERM", // of terminals, by custom
+	"PGPASSWORD", // by pgx
+	"NO_COLOR",   // of terminals, by custom; TERM is no setting
 }
 
 // settings are the names of all variables that the program reads, in order.
