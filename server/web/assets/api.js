@@ -1,0 +1,94 @@
+// The server's API, and how its errors are told.
+import { events } from './sse.js';
+
+/** An answer of the server that is no success, in its own words. */
+export class Problem extends Error {
+  /** @param {number} status 0 if the server was not reached @param {any} body problem+json */
+  constructor(status, body) {
+    super(body?.detail || body?.title || `The server answered with status ${status}.`);
+    this.status = status;
+    this.service = body?.service || '';
+    this.code = body?.code || '';
+  }
+}
+
+const unreachable = () =>
+  new Problem(0, { detail: 'The askback server cannot be reached.', service: 'askback' });
+
+/** @returns {Promise<Response>} */
+async function request(method, path, { body, raw, accept = 'application/json', headers, signal, keepalive } = {}) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method, signal, keepalive,
+      headers: { Accept: accept, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+      body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
+    });
+  } catch (e) {
+    if (e.name === 'AbortError') throw e;
+    throw unreachable();
+  }
+  if (!response.ok) {
+    let problem = null;
+    try { problem = await response.json(); } catch { /* not JSON: the status has to do */ }
+    throw new Problem(response.status, problem);
+  }
+  return response;
+}
+
+async function json(method, path, options) {
+  const response = await request(method, path, options);
+  return response.status === 204 ? null : response.json();
+}
+
+async function* stream(method, path, options) {
+  const response = await request(method, path, { ...options, accept: 'text/event-stream' });
+  try {
+    yield* events(response.body);
+  } catch (e) {
+    if (e.name === 'AbortError') throw e;
+    throw unreachable();
+  }
+}
+
+const at = (conversation) => `/api/conversations/${encodeURIComponent(conversation)}`;
+const turnAt = (conversation, turn) => `${at(conversation)}/turns/${encodeURIComponent(turn)}`;
+
+export const about = async () => (lastAbout = await json('GET', '/api/about'));
+
+export const conversations = {
+  list: (cursor = '', limit = 50) =>
+    json('GET', `/api/conversations?limit=${limit}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`),
+  read: (id) => json('GET', at(id)),
+  rename: (id, title) => json('PATCH', at(id), { body: { title } }),
+  remove: (id) => json('DELETE', at(id)),
+  exportPath: (id) => `${at(id)}/export`,
+};
+
+export const turns = {
+  /** @param {{text?: string, choice?: string, question?: string, clarification?: string, key: string}} message */
+  send: (conversation, message, signal) => stream('POST', `${at(conversation)}/turns`, { body: message, signal }),
+  attach: (conversation, turn, lastEvent, signal) =>
+    stream('GET', `${turnAt(conversation, turn)}/events`, { signal, headers: lastEvent ? { 'Last-Event-ID': lastEvent } : {} }),
+  stop: (conversation, turn) => json('DELETE', turnAt(conversation, turn)),
+  preview: (conversation, turn, pre, post, signal) =>
+    json('POST', `${turnAt(conversation, turn)}/preview`, { body: { pre_threshold: pre, post_threshold: post }, signal }),
+};
+
+export const documents = {
+  list: () => json('GET', '/api/documents'),
+  put: (name, file, signal) =>
+    stream('PUT', `/api/documents/${encodeURIComponent(name)}`, { raw: file, signal, headers: { 'Content-Type': 'application/octet-stream' } }),
+  remove: (name) => json('DELETE', `/api/documents/${encodeURIComponent(name)}`),
+};
+
+export const passage = (id) => json('GET', `/api/passages/${encodeURIComponent(id)}`);
+
+/** A name for a message that no other message has. */
+export function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+let lastAbout = null;
+/** What the server last told about itself, or null. */
+export const known = () => lastAbout;
