@@ -8,6 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/askback/askback/server"
+	"github.com/askback/askback/server/web"
 )
 
 // serveBackend opens what is served, as the flags say.
@@ -42,4 +43,6 @@ func (b *serveBackend) close() {
 func (b *serveBackend) checks() []server.Check { return nil }
 
 // handlers are what is served beside the API.
-func (b *serveBackend) handlers(*server.Server) {}
+func (b *serveBackend) handlers(s *server.Server) {
+	s.Handle("/", web.Handler())
+}
