@@ -3,9 +3,11 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"strconv"
@@ -30,6 +32,15 @@ const (
 	versions      = "askback_migrations"      // the table of the migrations that ran
 	migrationLock = int64(0x61736b6261636b00) // "askback": who holds it migrates
 	connections   = 10                        // at most, of one process
+)
+
+var (
+	// ErrUnavailable is wrapped by errors that may pass: the server cannot be
+	// reached, is starting or ending, or takes no more connections.
+	ErrUnavailable = errors.New("the PostgreSQL server cannot be reached")
+	// ErrDenied is wrapped by the error for a user or a password that the server
+	// does not take.
+	ErrDenied = errors.New("the PostgreSQL server denies access")
 )
 
 // Options for a store. The zero value works.
@@ -156,5 +167,34 @@ func (d database) explain(doing string, err error) error {
 	case errors.As(err, &connect) && !errors.As(err, &e):
 		hint = "; see that the server runs and can be reached"
 	}
-	return fmt.Errorf("%s conversations in PostgreSQL at %s: %w%s", doing, d.name, err, hint)
+	said := fmt.Errorf("%s conversations in PostgreSQL at %s: %w%s", doing, d.name, err, hint)
+	switch {
+	case e != nil && strings.HasPrefix(e.Code, "28"): // invalid authorization
+		return kind{said, ErrDenied}
+	case passes(err):
+		return kind{said, ErrUnavailable}
+	}
+	return said
 }
+
+// passes reports whether an error is the server's absence, which may pass.
+func passes(err error) bool {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		// Connections, operator intervention (but 57014, a cancelled query), too many connections.
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300"
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// kind is an error of a kind that its words need not repeat.
+type kind struct {
+	error
+	is error
+}
+
+func (k kind) Unwrap() error        { return k.error }
+func (k kind) Is(target error) bool { return target == k.is }

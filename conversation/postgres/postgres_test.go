@@ -3,8 +3,10 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -15,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/goleak"
 
 	"github.com/askback/askback/conversation"
@@ -205,14 +208,38 @@ func TestConnectionsBroken(t *testing.T) {
 
 // An error names the database and never the password.
 func TestErrors(t *testing.T) {
-	for _, tc := range []struct{ url, says string }{
-		{"postgres://ada:hunter2@127.0.0.1:1/talk?sslmode=disable", "127.0.0.1:1/talk"},
-		{"postgres://ada:hunter2@127.0.0.1:port/talk", "write it as postgres://"},
-		{"postgres://ada:hunter2@127.0.0.1:1/talk?sslmode=perhaps", "write it as postgres://"},
+	for _, tc := range []struct {
+		url, says string
+		is        error
+	}{
+		{"postgres://ada:hunter2@127.0.0.1:1/talk?sslmode=disable", "127.0.0.1:1/talk", ErrUnavailable},
+		{"postgres://ada:hunter2@127.0.0.1:port/talk", "write it as postgres://", nil},
+		{"postgres://ada:hunter2@127.0.0.1:1/talk?sslmode=perhaps", "write it as postgres://", nil},
 	} {
 		_, err := Open(t.Context(), tc.url, Options{})
-		if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "hunter2") {
+		if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "hunter2") || errors.Is(err, ErrUnavailable) != (tc.is != nil) {
 			t.Errorf("%s: %v, want an error that says %q and not the password", tc.url, err, tc.says)
+		}
+	}
+}
+
+// What may pass can be told from what will not.
+func TestErrorKinds(t *testing.T) {
+	said := func(code string) error { return &pgconn.PgError{Severity: "FATAL", Code: code, Message: "said"} }
+	for _, tc := range []struct {
+		err                 error
+		unavailable, denied bool
+	}{
+		{said("28P01"), false, true}, {said("28000"), false, true},
+		{said("57P03"), true, false}, {said("57P01"), true, false}, {said("53300"), true, false}, {said("08006"), true, false},
+		{said("3D000"), false, false}, {said("42501"), false, false}, {said("57014"), false, false}, {said("53100"), false, false},
+		{driver.ErrBadConn, true, false}, {io.ErrUnexpectedEOF, true, false}, {syscall.ECONNRESET, true, false},
+		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true, false},
+		{context.Canceled, false, false}, {context.DeadlineExceeded, false, false}, {errors.New("other"), false, false},
+	} {
+		err := database{"host:5432/talk"}.explain("opening", fmt.Errorf("x: %w", tc.err))
+		if errors.Is(err, ErrUnavailable) != tc.unavailable || errors.Is(err, ErrDenied) != tc.denied || !errors.Is(err, tc.err) || !strings.Contains(err.Error(), "host:5432/talk") {
+			t.Errorf("%v: unavailable %t, denied %t", err, errors.Is(err, ErrUnavailable), errors.Is(err, ErrDenied))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	api "github.com/qdrant/go-client/qdrant"
 	"google.golang.org/grpc"
+	grpcbackoff "google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -30,6 +31,13 @@ type server struct {
 	client  *api.GrpcClient
 }
 
+// connectTime is how long a connection may take to be opened, and reconnect is how
+// soon it is tried again: a server that is back after a long time is to be seen
+// within seconds.
+const connectTime = 10 * time.Second
+
+var reconnect = grpcbackoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}
+
 // dial makes the connection, which is opened by the first call.
 func dial(o Options) (*server, error) {
 	security := insecure.NewCredentials()
@@ -44,6 +52,7 @@ func dial(o Options) (*server, error) {
 		grpc.WithTransportCredentials(security),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply)),
 		grpc.WithDisableServiceConfig(), // calls are repeated here and nowhere else
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: connectTime, Backoff: reconnect}),
 	}
 	if o.KeepAlive > 0 {
 		options = append(options, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.KeepAlive, Timeout: 10 * time.Second}))

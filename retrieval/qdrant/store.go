@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	api "github.com/qdrant/go-client/qdrant"
@@ -103,9 +104,15 @@ func (s *Store) start(ctx context.Context) error {
 	return err
 }
 
-// ready waits until the server answers and gives its version.
+// leastReadyWait is how long a server has to answer even if it is not waited for.
+const leastReadyWait = 3 * time.Second
+
+// ready waits until the server answers and gives its version. One attempt may not
+// take all the time of a call: an address at which nobody answers is known sooner.
 func (s *server) ready(ctx context.Context) (version string, err error) {
-	reply, err := callFor(ctx, s, s.options.ReadyWait, "waiting for the server", s.client.Qdrant().HealthCheck, &api.HealthCheckRequest{})
+	asking := *s
+	asking.options.CallTimeout = min(s.options.CallTimeout, max(s.options.ReadyWait, leastReadyWait))
+	reply, err := callFor(ctx, &asking, s.options.ReadyWait, "waiting for the server", s.client.Qdrant().HealthCheck, &api.HealthCheckRequest{})
 	return reply.GetVersion(), err
 }
 
