@@ -52,7 +52,7 @@ func (c *doctorCommand) Run(ctx context.Context, io streams, program *kong.Conte
 	defer stop()
 	d := &doctor{doctorCommand: c, ctx: ctx, out: io.out, errOut: io.err}
 	d.settings()
-	d.unknown(settings(program.Model))
+	d.unknown(variables(program.Model))
 	screen := d.embedded()
 	if d.usesServer() {
 		d.server()

@@ -19,8 +19,8 @@ var readSettings = []string{
 	"NO_COLOR",   // of terminals, by custom; TERM is no setting
 }
 
-// settings are the names of all variables that the program reads, in order.
-func settings(model *kong.Application) []string {
+// variables are the names of all that the program reads, in order.
+func variables(model *kong.Application) []string {
 	names := slices.Clone(readSettings)
 	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {

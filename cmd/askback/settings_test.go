@@ -23,7 +23,7 @@ func known(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return settings(k.Model)
+	return variables(k.Model)
 }
 
 // readSettings has each variable that the code names, and no other of ours.
