@@ -57,6 +57,7 @@ type writer struct {
 	pieces  []string
 	let     chan struct{} // nil: does not wait
 	err     error         // after the pieces
+	fault   string        // to panic with
 	runs    atomic.Int32
 	running atomic.Int32
 }
@@ -66,6 +67,9 @@ func (g *writer) Generate(ctx context.Context, r generation.Request) iter.Seq2[g
 		g.runs.Add(1)
 		g.running.Add(1)
 		defer g.running.Add(-1)
+		if g.fault != "" {
+			panic(g.fault)
+		}
 		text := ""
 		for _, p := range g.pieces {
 			if g.let != nil {

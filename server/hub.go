@@ -175,6 +175,13 @@ func (t *turn) failed() bool {
 	return t.problem != nil
 }
 
+// runs reports whether the turn has not ended.
+func (t *turn) runs() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended.IsZero()
+}
+
 // since gives the events after the first n, whether the turn has ended, and a
 // channel that is closed when there are more.
 func (t *turn) since(n int) (events []event, ended bool, more <-chan struct{}) {
@@ -208,6 +215,19 @@ func (h *hub) find(id turnID) *turn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.turns[id]
+}
+
+// drop forgets the turns of a conversation, and gives them.
+func (h *hub) drop(user, conversation string) (dropped []*turn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, t := range h.turns {
+		if id.user == user && id.conversation == conversation {
+			dropped = append(dropped, t)
+			delete(h.turns, id)
+		}
+	}
+	return dropped
 }
 
 // forget drops turns that ended long ago, and the oldest if there are too many.

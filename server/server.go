@@ -73,7 +73,7 @@ type Server struct {
 	o    Options
 	log  *slog.Logger
 	mux  *http.ServeMux // everything
-	own  *http.ServeMux // the API's operations
+	ops  *http.ServeMux // the API's operations
 	api  huma.API
 	hub  *hub
 	stop context.CancelFunc
@@ -97,17 +97,17 @@ func New(o Options) (*Server, error) {
 	o.Keep = cmp.Or(o.Keep, 5*time.Minute)
 	o.MaxTurns = cmp.Or(o.MaxTurns, 256)
 	o.TurnLimit = cmp.Or(o.TurnLimit, 30*time.Minute)
-	s := &Server{o: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), own: http.NewServeMux(),
+	s := &Server{o: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), ops: http.NewServeMux(),
 		openErr: errors.New("the server is starting"), failed: make(chan error, 1)}
 	s.hub = newHub(s)
-	s.api = humago.New(s.own, config(o.Version))
+	s.api = humago.New(s.ops, config(o.Version))
 	s.registerTurns()
 	s.registerConversations()
 	s.registerPreview()
 	s.registerDocuments()
 	s.registerAbout()
 	s.registerHealth()
-	api := s.problems(s.own)
+	api := s.problems(s.ops)
 	for _, p := range []string{"/api/", "/openapi.json", "/healthz", "/readyz"} {
 		s.mux.Handle(p, api)
 	}
@@ -147,6 +147,7 @@ func (s *Server) Failed() <-chan error { return s.failed }
 func (s *Server) opening(ctx context.Context) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 250*time.Millisecond, 10*time.Second
+	said := ""
 	for {
 		b, err := s.o.Open(ctx)
 		s.mu.Lock()
@@ -163,7 +164,12 @@ func (s *Server) opening(ctx context.Context) {
 			s.failed <- permanent.Unwrap()
 			return
 		}
-		s.log.Warn("not ready; trying again", "error", err)
+		level := slog.LevelWarn
+		if err.Error() == said { // once is enough
+			level = slog.LevelDebug
+		}
+		said = err.Error()
+		s.log.Log(ctx, level, "not ready; trying again", "error", err)
 		select {
 		case <-ctx.Done():
 			return
