@@ -57,9 +57,13 @@ const turnAt = (conversation, turn) => `${at(conversation)}/turns/${encodeURICom
 export const about = async () => (lastAbout = await json('GET', '/api/about'));
 
 export const conversations = {
-  list: (cursor = '', limit = 50) =>
-    json('GET', `/api/conversations?limit=${limit}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`),
-  read: (id) => json('GET', at(id)),
+  /** @returns {Promise<{list: any[], next: string}>} next is the cursor of the rest, '' if there is none */
+  async list(cursor = '', limit = 50) {
+    const response = await request('GET', `/api/conversations?limit=${limit}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+    return { list: await response.json(), next: response.headers.get('Askback-Next') || '' };
+  },
+  /** @param {string} id @param {number} [before] number of the turn before which to read */
+  read: (id, before) => json('GET', at(id) + (before ? `?before=${before}` : '')),
   rename: (id, title) => json('PATCH', at(id), { body: { title } }),
   remove: (id) => json('DELETE', at(id)),
   exportPath: (id) => `${at(id)}/export`,

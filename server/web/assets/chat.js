@@ -99,19 +99,46 @@ export class Chat {
     if (this.id !== id) return;
     turnsPlace.removeAttribute('aria-busy');
     this.told.titled(kept.title);
-    if (kept.earlier > 0) turnsPlace.append(h('p.earlier', null, `${counted(kept.earlier, 'earlier turn')} not shown here. The export has them all.`));
-    let partial = null;
-    for (const t of kept.turns) {
-      const turn = this.#add(t.id || t.key || '', t.text);
-      if (t.result && t.result.kind !== 'partial') turn.finish(t.result);
-      else { turn.partial(t.reply ?? t.partial ?? t.result?.text ?? ''); partial = turn; }
-      this.#settleBefore(turn);
-    }
-    const last = this.turns.at(-1);
+    for (const t of kept.turns) this.#addStored(t, this.#add(t.id, t.text));
+    this.#offerEarlier(kept.earlier, kept.turns[0]?.number);
     if (kept.pending) this.#wait(this.turns.findLast((t) => t.record?.clarification === kept.pending.clarification) || this.#pendingAlone(kept.pending));
-    if (partial && partial === last) partial.message = { text: partial.user.textContent, key: '' };
     this.#resume(id, kept);
     this.grown();
+  }
+
+  /** @param {Turn} turn @param {any} stored */
+  #addStored(stored, turn) {
+    if (stored.result) turn.finish(stored.result);
+    else turn.partial(stored.partial || '');
+    this.#settleBefore(turn);
+  }
+
+  /** A long conversation is read from its end. */
+  #offerEarlier(count, before) {
+    if (!count) return;
+    const button = h('button.link', { type: 'button', onclick: () => this.#readEarlier(button, before) }, `Show ${counted(count, 'earlier turn')}`);
+    turnsPlace.prepend(h('p.earlier', null, button));
+  }
+
+  async #readEarlier(button, before) {
+    const id = this.id;
+    button.disabled = true;
+    try {
+      const kept = await api.conversations.read(id, before);
+      if (this.id !== id) return;
+      const height = scroller.scrollHeight;
+      button.parentElement.remove();
+      const now = this.turns;
+      this.turns = [];
+      for (const t of kept.turns) this.#addStored(t, this.#add(t.id, t.text));
+      turnsPlace.prepend(...this.turns.map((t) => t.element));
+      this.turns.push(...now);
+      this.#offerEarlier(kept.earlier, kept.turns[0]?.number);
+      scroller.scrollTop += scroller.scrollHeight - height;
+    } catch (e) {
+      button.disabled = false;
+      composer.say(e.message);
+    }
   }
 
   /** A clarification that waits and was asked in a turn too early to be shown. */
@@ -121,17 +148,26 @@ export class Chat {
     return turn;
   }
 
-  /** Follows a turn that runs, or that was sent when the page was left. */
+  /**
+   * Follows a turn that runs, or that was sent when the page was left; one that
+   * its server broke off is offered again. Says whether there is one.
+   */
   #resume(id, kept) {
     const sent = remembered.get(`sent.${id}`);
-    const running = kept?.running?.id || kept?.running || '';
-    const stored = sent && this.turns.find((t) => t.id === sent.message.key);
-    if (stored || (sent && kept && running && running !== sent.message.key)) remembered.set(`sent.${id}`, null);
-    if (!running && (!sent || stored)) return false;
-    const mine = sent && (!running || running === sent.message.key);
-    const text = mine ? sent.text : kept?.running?.text || kept?.open?.text || '…';
-    const turn = this.#add(running || sent.message.key, text);
-    if (mine) turn.message = sent.message;
+    const open = kept?.open;
+    const arrived = sent && this.turns.some((t) => t.id === sent.message.key);
+    if (!open && (!sent || arrived)) {
+      remembered.set(`sent.${id}`, null);
+      return false;
+    }
+    const mine = sent && (!open || open.id === sent.message.key);
+    const turn = this.#add(open ? open.id : sent.message.key, mine ? sent.text : open.text);
+    turn.message = mine ? sent.message : { text: open.text, key: open.id };
+    if (open && !kept.running) {
+      turn.unknown = true;
+      turn.broken('The answer was interrupted: the server ended before it did.');
+      return true;
+    }
     this.told.began(id);
     this.#run(turn, null);
     return true;
@@ -296,7 +332,7 @@ export class Chat {
     composer.setWaiting(turn.record.options.length);
     // Where nothing is being written, the options can be chosen with a key at once.
     const active = document.activeElement;
-    if ((active === document.body || composer.focused()) && composer.text() === '' && turn.focusOptions()) return;
+    if ((active === document.body || composer.focused()) && composer.text().trim() === '' && turn.focusOptions()) return;
   }
 
   #failed(turn, message, problem, waited) {

@@ -32,7 +32,6 @@ async function show() {
   panel.close();
   sidebar.select(id);
   document.body.classList.toggle('empty', !id);
-  byId('welcome').hidden = Boolean(id);
   setTitle(sidebar.titleOf(id));
   if (id) await chat.open(id); else chat.clear();
   showActions();
@@ -181,3 +180,4 @@ document.addEventListener('visibilitychange', async () => {
 
 await Promise.all([look(), sidebar.refresh()]);
 await show();
+document.body.dataset.ready = '';

@@ -7,6 +7,9 @@ const percent = (x) => `${(100 * Math.min(1, Math.max(0, x))).toFixed(2)}%`;
 /** 0.3 → "0.30" */
 export const score = (x) => x.toFixed(2);
 
+/** Whether a gate came to a score at all. */
+export const hasScore = (d) => Boolean(d) && d.reason !== 'no clarifier' && d.reason !== 'budget spent' && !d.error;
+
 /**
  * A gate as a scale from 0 to 1: at and over the threshold it asks.
  * @param {{score: number, threshold: number, ran: boolean}} gate

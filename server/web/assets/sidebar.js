@@ -15,8 +15,8 @@ export function listen(to) { host = to; }
 export async function refresh() {
   try {
     const page = await api.conversations.list('', Math.max(50, Math.min(shown.length, 200)));
-    shown = page.conversations || page;
-    cursor = page.next || '';
+    shown = page.list;
+    cursor = page.next;
     draw();
   } catch { /* the banner tells of a server that is down */ }
 }
@@ -31,8 +31,8 @@ export const titleOf = (id) => shown.find((c) => c.id === id)?.title || '';
 
 async function more() {
   const page = await api.conversations.list(cursor);
-  shown = [...shown, ...(page.conversations || page)];
-  cursor = page.next || '';
+  shown = [...shown, ...page.list];
+  cursor = page.next;
   draw();
 }
 

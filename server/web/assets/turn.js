@@ -4,7 +4,7 @@ import { announce, Sentences } from './announce.js';
 import { fill, freshId, h, icon, iconButton } from './dom.js';
 import { render } from './markdown.js';
 import { openPassage } from './passage.js';
-import { gateGlyph } from './picture.js';
+import { gateGlyph, hasScore } from './picture.js';
 import { openWhy, title as whyTitle } from './why.js';
 
 /**
@@ -188,10 +188,11 @@ export class Turn {
       announce(done ? 'Copied' : 'Could not be copied');
       setTimeout(() => fill(copy, icon('copy')), 1600);
     });
+    const scored = r.trace.gates.filter(hasScore);
     return h('.actions', null,
       copy, r.kind !== 'clarification' && iconButton('retry', 'Ask again', () => this.host.retry(this)),
       h('button.why', { type: 'button', onclick: () => openWhy({ conversation: this.host.id, id: this.id, record: r }) },
-        gateGlyph(['pre', 'post'].map((s) => r.trace.gates.find((d) => d.stage === s && d.reason !== 'no clarifier' && d.reason !== 'budget spent'))), whyTitle(r)));
+        scored.length > 0 && gateGlyph(['pre', 'post'].map((s) => scored.find((d) => d.stage === s))), whyTitle(r)));
   }
 
   // A clarification.

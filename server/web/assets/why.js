@@ -2,7 +2,7 @@
 // and what it would have done with other thresholds.
 import * as api from './api.js';
 import { counted, fill, freshId, h, icon } from './dom.js';
-import { duration, gatePicture, score, timePicture } from './picture.js';
+import { duration, gatePicture, hasScore, score, timePicture } from './picture.js';
 import * as panel from './panel.js';
 import { openPassage } from './passage.js';
 
@@ -36,10 +36,16 @@ export function summary(r) {
   const asked = r.trace.gates.find((d) => d.ask);
   if (asked?.stage === 'pre') return 'It asked before searching, because the question can be read in more than one way.';
   if (asked) return 'It asked after searching, because the passages found answer more than one reading of the question.';
-  if (r.kind === 'no_answer') return 'The question was clear, but no passage found holds the answer, so it says so instead of guessing.';
-  if (r.kind === 'answer' && r.assumption) return 'It answered with the assumption that it states.';
-  if (r.kind === 'answer' && r.citations.length) return `Both checks found nothing to ask, so it answered from ${counted(new Set(r.citations.map((c) => c.passage)).size, 'passage')}.`;
-  if (r.kind === 'answer') return 'It answered without the documents: nothing had to be looked up.';
+  const passages = counted(new Set(r.citations.map((c) => c.passage)).size, 'passage');
+  switch (r.kind) {
+    case 'clarification': return 'It asked again, since the reply left open what was meant.';
+    case 'no_answer': return 'No passage found holds the answer, so it says so instead of guessing.';
+    case 'answer':
+      if (r.assumption) return `It was not told which reading was meant, so it answered from ${passages} with the assumption that it states.`;
+      if (!r.citations.length) return 'It answered without the documents: nothing had to be looked up.';
+      if (!r.trace.gates.length && r.trace.reply) return `The reply settled what was meant, so it did not check again and answered from ${passages}.`;
+      return `The checks found nothing to ask, so it answered from ${passages}.`;
+  }
   return 'The turn was broken off.';
 }
 
@@ -100,7 +106,7 @@ function gates(turn) {
   const reset = h('button.link', { type: 'button', hidden: true, onclick: () => { Object.assign(now, original); draw(original, ran); fill(effect, hint()); reset.hidden = true; } }, 'Put them back');
   const hint = () => h('p.dim', null, 'Move a threshold to see what this turn would have done.');
   const rows = {};
-  for (const stage of ['pre', 'post']) rows[stage] = gateRow(stage, () => changed(stage));
+  for (const stage of ['pre', 'post']) rows[stage] = gateRow(stage, r.trace.gates.length ? 'Did not run: the turn had ended before.' : r.trace.reply ? 'Did not run: the reply had settled the question.' : 'Did not run: there was nothing to check.', () => changed(stage));
   fill(effect, hint());
 
   function draw(thresholds, decisions) {
@@ -137,7 +143,7 @@ function gates(turn) {
 }
 
 /** One gate: its picture, with the threshold as a slider on it, and its words. */
-function gateRow(stage, moved) {
+function gateRow(stage, didNotRun, moved) {
   const gate = GATES[stage];
   const name = freshId('gate');
   const picture = h('.gate-scale');
@@ -151,12 +157,11 @@ function gateRow(stage, moved) {
       row.decision = d;
       slider.value = String(threshold);
       slider.setAttribute('aria-valuetext', `asks from ${score(threshold)}`);
-      const known = d && d.reason !== 'no clarifier' && d.reason !== 'budget spent' && !d.error;
-      fill(picture, gatePicture({ score: d?.score ?? 0, threshold, ran: Boolean(known) }));
+      fill(picture, gatePicture({ score: d?.score ?? 0, threshold, ran: hasScore(d) }));
       label.textContent = `asks from ${score(threshold)}`;
       const second = { asked: `Decided by ${d?.clarifier}.`, spared: 'Sure by itself, the second clarifier was not asked.', failed: `Decided alone, since the second clarifier failed: ${d?.second_error}` }[d?.second];
       fill(words, d ? [decision(d), ' ', asItWas && second, d.error && h('span.error-text', null, d.error), asItWas && h('span.dim.figure', null, ` ${duration(d.elapsed_ns)}`)]
-        : h('span.dim', null, stage === 'post' ? 'Did not run: the turn had ended before.' : 'Did not run: there was nothing to check.'));
+        : h('span.dim', null, didNotRun));
     },
     element: h('.gate', { 'data-stage': stage },
       h('.gate-head', null, h('h3', null, gate.name, h('span.dim', null, ` ${gate.when}`)), label),
