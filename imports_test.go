@@ -41,22 +41,24 @@ var house = map[string][]string{
 // edges are outside systems and heavy libraries; each may be imported only
 // under its folder, never by a stage's core.
 var edges = map[string][]string{
-	"modernc.org/sqlite":             {"conversation/sqlite", "conversation/internal", "retrieval/local", "internal/sqlite"},
-	"github.com/qdrant/go-client":    {"retrieval/qdrant"},
-	"google.golang.org/grpc":         {"retrieval/qdrant", "internal/qdranttest"},
-	"github.com/jackc/pgx":           {"conversation/postgres"},
-	"github.com/pressly/goose":       {"conversation/postgres"},
-	"github.com/tmc/langchaingo":     {"generation", "gate/prompted", "pipeline/langchain", "cmd/askback", "examples", "bench/ollama"},
-	"github.com/ollama":              {"generation/ollama", "retrieval/ollama", "gate/ollama", "internal/ollama", "cmd/askback", "bench/ollama"},
-	"github.com/klippa-app":          {"retrieval/documents"},
-	"github.com/joho/godotenv":       {"cmd/askback"},
-	"github.com/alecthomas/kong":     {"cmd/askback"},
-	"github.com/yuin/goldmark":       {"retrieval/documents"},
-	"github.com/JohannesKaufmann":    {"retrieval/documents"},
-	"github.com/schollz/progressbar": {"cmd/askback"},
-	"github.com/danielgtaylor/huma":  {"server"},
-	"go.opentelemetry.io/otel":       {"pipeline/telemetry", "cmd/askback"},
-	"github.com/prometheus":          {"cmd/askback"},
+	"modernc.org/sqlite":              {"conversation/sqlite", "conversation/internal", "retrieval/local", "internal/sqlite"},
+	"github.com/qdrant/go-client":     {"retrieval/qdrant"},
+	"google.golang.org/grpc":          {"retrieval/qdrant", "internal/qdranttest"},
+	"github.com/jackc/pgx":            {"conversation/postgres"},
+	"github.com/pressly/goose":        {"conversation/postgres"},
+	"github.com/tmc/langchaingo":      {"generation", "gate/prompted", "pipeline/langchain", "cmd/askback", "examples", "bench/ollama"},
+	"github.com/ollama":               {"generation/ollama", "retrieval/ollama", "gate/ollama", "internal/ollama", "cmd/askback", "bench/ollama"},
+	"github.com/klippa-app":           {"retrieval/documents"},
+	"github.com/joho/godotenv":        {"cmd/askback"},
+	"github.com/alecthomas/kong":      {"cmd/askback"},
+	"github.com/yuin/goldmark":        {"retrieval/documents"},
+	"github.com/JohannesKaufmann":     {"retrieval/documents"},
+	"github.com/schollz/progressbar":  {"cmd/askback"},
+	"github.com/danielgtaylor/huma":   {"server"},
+	"github.com/modelcontextprotocol": {"server/mcp"},
+	"github.com/google/jsonschema-go": {"server/mcp"}, // the schemas of MCP's tools and forms
+	"go.opentelemetry.io/otel":        {"pipeline/telemetry", "cmd/askback"},
+	"github.com/prometheus":           {"cmd/askback"},
 }
 
 func part(dir string) string {
