@@ -27,7 +27,7 @@ func (p *Pipeline) Replay(ctx context.Context, c *conversation.Conversation, num
 	parts := p.parts
 	parts.Policy = policy
 	parts.Policy.Expire = 0 // what waited then has not waited until now
-	parts.Store, parts.Observe = rehearsal{c: before(c, number)}, nil
+	parts.Store, parts.Observe = rehearsal{c: Before(c, number)}, nil
 	again, err := New(parts)
 	if err != nil {
 		return nil, err
@@ -35,8 +35,9 @@ func (p *Pipeline) Replay(ctx context.Context, c *conversation.Conversation, num
 	return again.Ask(ctx, Message{Conversation: c.ID, User: c.User, Text: c.Turns[i].Text})
 }
 
-// before is the conversation as it was before the turn of that number.
-func before(c *conversation.Conversation, number int) *conversation.Conversation {
+// Before is a copy of the conversation as it was before the turn of that number, with
+// what waited for a reply then.
+func Before(c *conversation.Conversation, number int) *conversation.Conversation {
 	b := c.Clone()
 	b.Turns, b.Pending, b.Open = slices.Clip(b.Before(number)), nil, nil
 	b.Asked = slices.DeleteFunc(b.Asked, func(p conversation.Pending) bool { return askedBy(p) >= number })
