@@ -14,13 +14,14 @@ type askCommand struct {
 	sourceFlags
 	gateFlags
 	conversationFlags
+	waitFlags
 }
 
 // Run asks and prints the result; the exit code says how the turn ended.
 func (c *askCommand) Run(ctx context.Context, io streams) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	a, err := openAssistant(ctx, io.err, c.sourceFlags, c.gateFlags, c.conversationFlags)
+	a, err := openAssistant(ctx, io.err, setup{source: c.sourceFlags, gates: c.gateFlags, kept: c.storeFlags, wait: c.limit()})
 	if err != nil {
 		return err
 	}

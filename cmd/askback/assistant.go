@@ -86,9 +86,16 @@ func (f gateFlags) clarifier() (*lora.Clarifier, error) {
 	return lora.New(os.DirFS(f.Adapter))
 }
 
-// assistant is everything a conversation needs.
+// assistant is everything a conversation needs. It is opened step by step, so that
+// a step that fails for the time being can be tried again.
 type assistant struct {
+	setup
+	errOut io.Writer // for progress and reports
+
 	pipeline      *pipeline.Pipeline
+	parts         pipeline.Parts
+	own           *minilm.Embedder // the embedded one
+	embedder      textEmbedder     // of the knowledge
 	knowledge     knowledge
 	store         conversation.Store
 	sources       string   // what is loaded, in a line
@@ -96,6 +103,22 @@ type assistant struct {
 	clarifierName string
 	served        []string // what a model server does, in a line each
 	try           []suggestion
+}
+
+// setup says how an assistant is to be.
+type setup struct {
+	source sourceFlags
+	gates  gateFlags
+	kept   storeFlags
+	// wait is how long a server that does not answer yet is waited for; negative
+	// is not at all.
+	wait time.Duration
+	// serving says that it is for a server: documents can come later, into an
+	// index file that need not be there yet, and a service that is away is an error
+	// soon, since the user waits.
+	serving bool
+	// reading, if set, is told how many of the files of a folder are read.
+	reading func(done, total int)
 }
 
 // suggestion is a question to try on the first screen.
@@ -111,64 +134,93 @@ func (a *assistant) close() {
 	}
 }
 
-// openAssistant wires the embedded parts. Progress and reports go to errOut.
-func openAssistant(ctx context.Context, errOut io.Writer, s sourceFlags, g gateFlags, c conversationFlags) (opened *assistant, err error) {
-	screen, err := g.clarifier()
+// openAssistant opens all at once. Progress and reports go to errOut.
+func openAssistant(ctx context.Context, errOut io.Writer, s setup) (opened *assistant, err error) {
+	a, err := newAssistant(errOut, s)
 	if err != nil {
 		return nil, err
 	}
-	clarifier, err := g.cascade(screen)
-	if err != nil {
-		return nil, err
-	}
-	a := &assistant{clarifierName: screen.Name(), served: served(s, g)}
 	defer func() {
 		if err != nil {
 			a.close()
 		}
 	}()
-	if a.store, err = c.open(ctx); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context) error{a.openStore, a.openEmbedder, a.openKnowledge} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
-	own, err := minilm.New()
+	return a, a.assemble()
+}
+
+// newAssistant makes what needs neither a server nor a file of the user's.
+func newAssistant(errOut io.Writer, s setup) (*assistant, error) {
+	if s.source.Rebuild && s.source.Docs == "" {
+		return nil, usagef("--rebuild (ASKBACK_REBUILD) builds the index of --docs anew, and no folder is named: add --docs DIR, or fill the index with askback ingest DIR --index FILE --rebuild")
+	}
+	screen, err := s.gates.clarifier()
 	if err != nil {
 		return nil, err
 	}
-	parts := pipeline.Parts{Store: a.store, Clarifier: clarifier, Policy: g.policy(), Matcher: own}
-	if err := s.wire(&parts, g.serverFlags, own); err != nil {
+	a := &assistant{setup: s, errOut: errOut, clarifierName: screen.Name(), served: served(s.source, s.gates)}
+	if a.own, err = minilm.New(); err != nil {
 		return nil, err
 	}
-	embedder, err := s.embeddingFlags.open(ctx, g.serverFlags, own)
-	if err != nil {
+	a.parts = pipeline.Parts{Policy: s.gates.policy(), Matcher: a.own}
+	if a.parts.Clarifier, err = s.gates.cascade(screen); err != nil {
 		return nil, err
 	}
-	if s.Docs != "" {
-		err = a.openFolder(ctx, errOut, s, embedder)
-	} else if ingested, openErr := a.openIngested(ctx, errOut, s, embedder); ingested || openErr != nil {
-		err = openErr
-	} else {
-		err = a.openSample(ctx, embedder)
+	return a, s.source.wire(&a.parts, s.gates.serverFlags, a.own)
+}
+
+// openStore opens where conversations are kept.
+func (a *assistant) openStore(ctx context.Context) (err error) {
+	a.store, err = a.kept.open(ctx)
+	return err
+}
+
+// openEmbedder opens what passages and questions are embedded with.
+func (a *assistant) openEmbedder(ctx context.Context) (err error) {
+	a.embedder, err = a.source.embeddingFlags.open(ctx, a.gates.serverFlags, a.own)
+	return err
+}
+
+// openKnowledge opens what is answered from.
+func (a *assistant) openKnowledge(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil && a.knowledge != nil {
+			_ = a.knowledge.Close()
+			a.knowledge = nil
+		}
+	}()
+	if a.source.Docs != "" {
+		return a.openFolder(ctx)
 	}
-	if err != nil {
-		return nil, err
+	if ingested, err := a.openIngested(ctx); ingested || err != nil {
+		return err
 	}
-	parts.Retriever = a.knowledge
-	a.pipeline, err = pipeline.New(parts)
-	return a, err
+	return a.openSample(ctx)
+}
+
+// assemble makes the pipeline of what is open.
+func (a *assistant) assemble() (err error) {
+	a.parts.Store, a.parts.Retriever = a.store, a.knowledge
+	a.pipeline, err = pipeline.New(a.parts)
+	return err
 }
 
 // openSample loads the sample knowledge base, whose vectors are built in.
-func (a *assistant) openSample(ctx context.Context, embedder textEmbedder) error {
-	vectors, err := sample.Vectors(embedder.Identity())
+func (a *assistant) openSample(ctx context.Context) error {
+	vectors, err := sample.Vectors(a.embedder.Identity())
 	if err != nil {
 		return err
 	}
-	index, err := local.Open(ctx, local.Options{Embedder: embedder, Identity: embedder.Identity(), Vectors: vectors})
+	index, err := local.Open(ctx, local.Options{Embedder: a.embedder, Identity: a.embedder.Identity(), Vectors: vectors})
 	if err != nil {
 		return err
 	}
 	a.knowledge = index
-	report, err := a.sync(ctx, io.Discard, sample.Documents, embedder)
+	report, err := a.sync(ctx, io.Discard, sample.Documents)
 	if err != nil {
 		return err
 	}
@@ -192,7 +244,8 @@ func (a *assistant) suggest() error {
 }
 
 // openFolder indexes a folder of files.
-func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFlags, embedder textEmbedder) error {
+func (a *assistant) openFolder(ctx context.Context) error {
+	s := a.source
 	if addr := os.Getenv("QDRANT_ADDR"); addr != "" {
 		return usagef("--docs answers from a folder in this process, but QDRANT_ADDR (%s) is set: fill the collection with askback ingest %s, and ask without --docs; or unset QDRANT_ADDR", addr, s.Docs)
 	}
@@ -201,14 +254,18 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 		return usagef("--docs: %w", err)
 	}
 	defer folder.Close()
-	index, err := openIndex(ctx, errOut, s.Index, s.Rebuild, embedder, embedder.Identity())
+	fresh := isFresh(s.Index)
+	index, err := openIndex(ctx, a.errOut, s.Index, s.Rebuild, a.embedder, a.embedder.Identity())
 	if err != nil {
 		return err
 	}
 	a.knowledge = index
-	report, err := a.sync(ctx, errOut, folder, embedder)
+	report, err := a.sync(ctx, a.errOut, folder)
 	if err != nil {
 		if errors.Is(err, documents.ErrNoDocuments) {
+			if fresh {
+				dropIndex(ctx, index, s.Index)
+			}
 			return usagef("--docs %s: %w", s.Docs, err)
 		}
 		return err
@@ -223,13 +280,16 @@ func (a *assistant) openFolder(ctx context.Context, errOut io.Writer, s sourceFl
 
 // sync reads fsys and brings the index up to date with it, with progress on a
 // terminal; what could not be read is named on errOut.
-func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embedder textEmbedder) (retrieval.SyncReport, error) {
+func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS) (retrieval.SyncReport, error) {
 	bar := progress(errOut, -1, "reading")
 	defer bar.Finish()
 	var skipped []documents.Result
-	inputs := inputs(ctx, fsys, embedder, func(r documents.Result) {
+	inputs := inputs(ctx, fsys, a.embedder, func(r documents.Result) {
 		bar.ChangeMax(r.Total)
 		_ = bar.Set(r.Done)
+		if a.reading != nil {
+			a.reading(r.Done, r.Total)
+		}
 		if r.Skipped == "" {
 			a.documents = append(a.documents, r.Path)
 		}
@@ -253,16 +313,23 @@ func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS, embe
 	return report, err
 }
 
-// inputs gives the readable documents of fsys, cut by the encoder's tokens.
+// inputs gives the readable documents of fsys.
 func inputs(ctx context.Context, fsys fs.FS, embedder textEmbedder, report func(documents.Result)) iter.Seq2[retrieval.Input, error] {
+	return documents.Inputs(ctx, fsys, documents.InputOptions{Options: reading(), Chunk: cutting(embedder), Report: report})
+}
+
+// reading is how files are read.
+func reading() documents.Options {
 	cache, err := os.UserCacheDir() // of the PDF reader's compiled code
-	if err == nil {
-		cache = filepath.Join(cache, "askback")
+	if err != nil {
+		return documents.Options{}
 	}
-	return documents.Inputs(ctx, fsys, documents.InputOptions{
-		Options: documents.Options{CacheDir: cache},
-		Chunk:   retrieval.ChunkOptions{Count: embedder.Count}, Report: report,
-	})
+	return documents.Options{CacheDir: filepath.Join(cache, "askback")}
+}
+
+// cutting is how documents are cut: by the encoder's tokens.
+func cutting(embedder textEmbedder) retrieval.ChunkOptions {
+	return retrieval.ChunkOptions{Count: embedder.Count}
 }
 
 // counted is a number of things in words.

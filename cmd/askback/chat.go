@@ -28,13 +28,14 @@ type chatCommand struct {
 	sourceFlags
 	gateFlags
 	conversationFlags
+	waitFlags
 }
 
 // Run talks until the input ends.
 func (c *chatCommand) Run(ctx context.Context, io streams) error {
 	start := time.Now()
 	opening, stop := interruptible(ctx)
-	a, err := openAssistant(opening, io.err, c.sourceFlags, c.gateFlags, c.conversationFlags)
+	a, err := openAssistant(opening, io.err, setup{source: c.sourceFlags, gates: c.gateFlags, kept: c.storeFlags, wait: c.limit()})
 	stop()
 	if err != nil {
 		return err

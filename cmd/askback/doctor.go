@@ -28,6 +28,7 @@ type doctorCommand struct {
 	sourceFlags
 	gateFlags
 	storeFlags
+	waitFlags
 }
 
 // finding is one thing that was looked at.
@@ -392,6 +393,7 @@ func (d *doctor) index(embedder textEmbedder) {
 	name, do := d.Index, "ingest anew with this embedder (--rebuild), or set the one that the index was made with"
 	var k knowledge
 	if server != nil {
+		server.ReadyWait = d.limit()
 		name, do = qdrantName(*server), "check QDRANT_ADDR, QDRANT_API_KEY, QDRANT_TLS and that the server runs"
 		k, err = openQdrant(ctx, d.errOut, *server, embedder, embedder.Identity())
 	} else if _, statErr := os.Stat(d.Index); statErr != nil {

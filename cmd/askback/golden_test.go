@@ -64,7 +64,7 @@ func replay(t *testing.T, archive *txtar.Archive) {
 			write(t, filepath.Join(sources.Docs, unescape(name)), []byte(unescape(string(f.Data))))
 		}
 	}
-	a, err := openAssistant(t.Context(), io.Discard, sources, gateFlags{MaxAsks: 2, GateTimeout: time.Minute}, conversationFlags{})
+	a, err := openAssistant(t.Context(), io.Discard, setup{source: sources, gates: gateFlags{MaxAsks: 2, GateTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ type ingestCommand struct {
 	JSON    bool   `name:"json" help:"Print the report as one JSON object."`
 	embeddingFlags
 	serverFlags
+	waitFlags
 }
 
 // Run reads the folder, and prints what was done and what was not.
@@ -60,6 +61,7 @@ func (c *ingestCommand) Run(ctx context.Context, io streams) error {
 	}
 	switch {
 	case errors.Is(err, documents.ErrNoDocuments):
+		target.drop(ctx)
 		return usagef("%s: %w", c.Dir, err)
 	case err != nil && !c.DryRun && report.stored() > 0:
 		return fmt.Errorf("%w\nwhat was stored stays; the same command goes on from there", err)

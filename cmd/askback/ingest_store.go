@@ -21,7 +21,7 @@ import (
 
 // knowledge is what an assistant answers from, whichever store it is in.
 type knowledge interface {
-	retrieval.Store
+	retrieval.Library
 	retrieval.Retriever
 	Close() error
 }
@@ -29,8 +29,17 @@ type knowledge interface {
 // target is a store that is ingested into.
 type target struct {
 	knowledge
-	name string // for people
-	work *embedding
+	name  string // for people
+	work  *embedding
+	fresh bool // an index file that was not there before
+}
+
+// drop closes a store and removes what was made for nothing.
+func (t *target) drop(ctx context.Context) {
+	if t.fresh {
+		dropIndex(ctx, t.knowledge, t.name)
+	}
+	t.close()
 }
 
 func (t *target) close() {
@@ -49,9 +58,8 @@ func openTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, model t
 	case c.Index == "":
 		return nil, usagef("no store is named: give --index FILE (or ASKBACK_INDEX), or set QDRANT_ADDR")
 	}
-	t := &target{name: c.Index, work: work}
-	_, err = os.Stat(c.Index)
-	if c.DryRun && errors.Is(err, os.ErrNotExist) {
+	t := &target{name: c.Index, work: work, fresh: isFresh(c.Index)}
+	if c.DryRun && t.fresh {
 		t.knowledge, err = local.Open(ctx, local.Options{Embedder: work})
 		return t, err
 	}
@@ -73,7 +81,7 @@ func openQdrantTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, o
 	if c.Rebuild {
 		return nil, usagef("--rebuild is for an index file; a Qdrant collection is deleted on the server")
 	}
-	o.NoWait = true
+	o.NoWait, o.ReadyWait = true, c.limit()
 	store, err := openQdrant(ctx, errOut, o, work, model.Identity())
 	if err != nil {
 		return nil, err
@@ -160,28 +168,53 @@ func openIndex(ctx context.Context, errOut io.Writer, path string, rebuild bool,
 	return local.Open(ctx, options)
 }
 
+// isFresh reports whether a file is not there yet.
+func isFresh(path string) bool {
+	if path == "" {
+		return false
+	}
+	_, err := os.Stat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// dropIndex closes an index, and removes its file if it holds nothing: it was made
+// for a folder in which there is nothing.
+func dropIndex(ctx context.Context, index knowledge, path string) {
+	held, err := index.Documents(context.WithoutCancel(ctx))
+	if err := errors.Join(err, index.Close()); err != nil || len(held) > 0 {
+		return
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(path + suffix)
+	}
+}
+
 // openIngested opens what askback ingest has filled: a Qdrant collection or an
 // index file. It gives false if neither is named.
-func (a *assistant) openIngested(ctx context.Context, errOut io.Writer, s sourceFlags, embedder textEmbedder) (bool, error) {
-	server, err := qdrantSettings(s.Index)
+func (a *assistant) openIngested(ctx context.Context) (bool, error) {
+	server, err := qdrantSettings(a.source.Index)
 	switch {
 	case err != nil:
 		return true, err
 	case server != nil:
-		return true, a.openCollection(ctx, errOut, s, *server, embedder)
-	case s.Index != "":
-		return true, a.openIndexFile(ctx, errOut, s, embedder)
+		return true, a.openCollection(ctx, *server)
+	case a.source.Index != "":
+		return true, a.openIndexFile(ctx)
 	}
 	return false, nil
 }
 
-func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, s sourceFlags, o qdrant.Options, embedder textEmbedder) error {
-	store, err := openQdrant(ctx, errOut, o, embedder, embedder.Identity())
+func (a *assistant) openCollection(ctx context.Context, o qdrant.Options) error {
+	o.ReadyWait = a.wait
+	if a.serving {
+		o.RetryFor = servingRetry
+	}
+	store, err := openQdrant(ctx, a.errOut, o, a.embedder, a.embedder.Identity())
 	if err != nil {
 		return err
 	}
 	a.knowledge = store
-	if err := a.loadSample(ctx, errOut, s, embedder); err != nil {
+	if err := a.loadSample(ctx); err != nil {
 		return err
 	}
 	n, err := store.Len(ctx)
@@ -189,24 +222,24 @@ func (a *assistant) openCollection(ctx context.Context, errOut io.Writer, s sour
 		return err
 	}
 	if n == 0 {
-		a.nothingLoaded(errOut, qdrantName(o), "askback ingest DIR")
+		a.nothingLoaded(qdrantName(o), "askback ingest DIR")
 		return nil
 	}
 	a.sources = fmt.Sprintf("%s: %s", qdrantName(o), counted(n, "passage"))
 	return nil
 }
 
-func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, s sourceFlags, embedder textEmbedder) error {
-	file, path := s.Index, s.Index
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && !s.Sample {
+func (a *assistant) openIndexFile(ctx context.Context) error {
+	file, path := a.source.Index, a.source.Index
+	if isFresh(path) && !a.source.Sample && !a.serving {
 		path = "" // chatting makes no file
 	}
-	index, err := openIndex(ctx, errOut, path, false, embedder, embedder.Identity())
+	index, err := openIndex(ctx, a.errOut, path, false, a.embedder, a.embedder.Identity())
 	if err != nil {
 		return err
 	}
 	a.knowledge = index
-	if err := a.loadSample(ctx, errOut, s, embedder); err != nil {
+	if err := a.loadSample(ctx); err != nil {
 		return err
 	}
 	documents, err := index.Documents(ctx)
@@ -215,7 +248,7 @@ func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, s sourc
 	}
 	a.documents = slices.Sorted(maps.Keys(documents))
 	if index.Len() == 0 {
-		a.nothingLoaded(errOut, file, "askback ingest DIR --index "+file)
+		a.nothingLoaded(file, "askback ingest DIR --index "+file)
 		return nil
 	}
 	a.sources = fmt.Sprintf("%s: %s, %s", file, counted(len(documents), "document"), counted(index.Len(), "passage"))
@@ -225,8 +258,8 @@ func (a *assistant) openIndexFile(ctx context.Context, errOut io.Writer, s sourc
 // loadSample puts the sample into a store that holds nothing, if that is wanted.
 // Two processes that do it at once write the same. While the store holds the
 // sample, its questions are suggested.
-func (a *assistant) loadSample(ctx context.Context, errOut io.Writer, s sourceFlags, embedder textEmbedder) error {
-	if !s.Sample {
+func (a *assistant) loadSample(ctx context.Context) error {
+	if !a.source.Sample {
 		return nil
 	}
 	documents, err := a.knowledge.Documents(ctx)
@@ -234,7 +267,7 @@ func (a *assistant) loadSample(ctx context.Context, errOut io.Writer, s sourceFl
 		return err
 	}
 	if len(documents) == 0 {
-		if _, err := a.sync(ctx, errOut, sample.Documents, embedder); err != nil {
+		if _, err := a.sync(ctx, a.errOut, sample.Documents); err != nil {
 			return fmt.Errorf("loading the sample knowledge base: %w", err)
 		}
 		if documents, err = a.knowledge.Documents(ctx); err != nil {
@@ -251,7 +284,7 @@ func (a *assistant) loadSample(ctx context.Context, errOut io.Writer, s sourceFl
 }
 
 // nothingLoaded says, where questions cannot be answered yet, what to do first.
-func (a *assistant) nothingLoaded(errOut io.Writer, where, command string) {
+func (a *assistant) nothingLoaded(where, command string) {
 	a.sources = fmt.Sprintf("%s: nothing loaded yet; load a folder with: %s", where, command)
-	fmt.Fprintln(errOut, "askback: "+a.sources)
+	fmt.Fprintln(a.errOut, "askback: "+a.sources)
 }

@@ -56,7 +56,7 @@ func openQuestions(t *testing.T) ([]sample.Question, *assistant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := openAssistant(t.Context(), io.Discard, sourceFlags{}, gateFlags{MaxAsks: 2, GateTimeout: time.Minute}, conversationFlags{})
+	a, err := openAssistant(t.Context(), io.Discard, setup{gates: gateFlags{MaxAsks: 2, GateTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

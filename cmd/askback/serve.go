@@ -43,9 +43,12 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	defer listener.Close()
 	backend := &serveBackend{command: c, err: out.err}
 	defer backend.close()
+	if err := backend.prepare(); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(out.err, nil))
 	s, err := server.New(server.Options{
-		Open: backend.open, Checks: backend.checks(), Hosts: c.hosts(listener.Addr()), Log: log, Version: version(),
+		Open: backend.open, Checks: backend.checks(), Blame: blamed, Hosts: c.hosts(listener.Addr()), Log: log, Version: version(),
 	})
 	if err != nil {
 		return err

@@ -21,6 +21,19 @@ type storeFlags struct {
 	Store string `help:"Keep conversations here: a file (SQLite), or a postgres:// URL. Default: in memory." placeholder:"FILE|URL"`
 }
 
+// waitFlags say how long servers are waited for.
+type waitFlags struct {
+	Wait time.Duration `help:"How long to wait for a Qdrant server that does not answer yet." default:"2s" placeholder:"TIME"`
+}
+
+// limit is the time as options have it, where 0 is none.
+func (f waitFlags) limit() time.Duration {
+	if f.Wait <= 0 {
+		return -1
+	}
+	return f.Wait
+}
+
 // conversationFlags choose the conversation.
 type conversationFlags struct {
 	storeFlags
