@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,13 +103,31 @@ type bench struct {
 	server *server.Server
 	writer *writer
 	store  conversation.Store
-	log    *bytes.Buffer
+	log    *notes
+}
+
+// notes are what was logged.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (n *notes) Write(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(b)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
 }
 
 // newBench starts a server. change may change its options and the HTTP server.
 func newBench(t *testing.T, w *writer, store conversation.Store, change func(*server.Options, *http.Server)) *bench {
 	t.Helper()
-	b := &bench{t: t, writer: w, store: store, log: &bytes.Buffer{}}
+	b := &bench{t: t, writer: w, store: store, log: &notes{}}
 	p, err := pipeline.New(pipeline.Parts{Retriever: deposits, Clarifier: asker{}, Generator: w, Store: store})
 	if err != nil {
 		t.Fatal(err)
