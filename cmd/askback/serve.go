@@ -46,6 +46,11 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	if err := backend.prepare(); err != nil {
 		return err
 	}
+	metrics, metricsPage, err := newMetrics()
+	if err != nil {
+		return err
+	}
+	backend.assistant.parts.Observe = metrics.Observe
 	log := slog.New(slog.NewTextHandler(out.err, nil))
 	s, err := server.New(server.Options{
 		Open: backend.open, Checks: backend.checks(), Blame: blamed, Hosts: c.hosts(listener.Addr()), Log: log, Version: version(),
@@ -54,6 +59,7 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 		return err
 	}
 	backend.handlers(s)
+	s.Handle("GET /metrics", metricsPage)
 	web := &http.Server{
 		Handler: s.Handler(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
