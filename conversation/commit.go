@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -15,7 +16,7 @@ import (
 const maxID = 1024
 
 // CheckID says what is wrong with the id of a conversation: it must be valid
-// UTF-8 without a NUL byte, from 1 to 1024 bytes long.
+// UTF-8 without control characters such as line breaks, from 1 to 1024 bytes long.
 func CheckID(id string) error {
 	if id == "" {
 		return errors.New("the conversation's id is empty; give it one")
@@ -29,8 +30,8 @@ func checkName(what, s string) error {
 		return fmt.Errorf("the %s is %d bytes long; at most %d are kept", what, len(s), maxID)
 	case !utf8.ValidString(s):
 		return fmt.Errorf("the %s %q is not valid UTF-8", what, s)
-	case strings.ContainsRune(s, 0):
-		return fmt.Errorf("the %s %q holds a NUL byte", what, s)
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Errorf("the %s %q holds a control character, such as a line break", what, s)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -45,6 +46,10 @@ type Folded struct {
 	// Detail is what was said in the user's own words, besides a choice or
 	// instead of one, as it stands in Question.
 	Detail string `json:"detail,omitempty"`
+
+	// Also is a question of its own that came with a choice, "City. And when do you
+	// open?". It stands in Question too, as a detail.
+	Also string `json:"also,omitempty"`
 
 	// Assume tells to answer now and to state the assumption made.
 	Assume bool `json:"assume,omitempty"`
@@ -280,7 +285,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 	all := part{words: words(f.reply), text: f.reply}
 	for core := all; ; {
 		if i := f.exact(core.String()); i >= 0 {
-			return f.chosen(ReplyChoice, []int{i}, nil, "text")
+			return f.chosen(ReplyChoice, []int{i}, nil, "word for word")
 		}
 		shorter := strip(core, lexicon().fillers)
 		if len(shorter.words) == len(core.words) || len(core.words) > 40 {
@@ -289,7 +294,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 		core = shorter
 	}
 	if i := f.exact(f.reply); i >= 0 { // an option without words
-		return f.chosen(ReplyChoice, []int{i}, nil, "text")
+		return f.chosen(ReplyChoice, []int{i}, nil, "word for word")
 	}
 	if len(all.words) == 0 {
 		return f.wordless()
@@ -311,6 +316,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 		strong, sure, corrected  bool
 		askedFirst, endsAsking   bool
 		lastAct                  act
+		also                     string
 	)
 	for _, p := range f.parts() {
 		r := f.read(p)
@@ -341,6 +347,9 @@ func (f *folder) fold(ctx context.Context) Folded {
 		}
 		if rule == "" || r.act == actChoose {
 			rule = r.rule
+		}
+		if r.act == actQuestion && p.asks && len(p.words) > 3 && (len(got) > 0 || seen[actAll]) {
+			also = p.String() + "?"
 		}
 		seen[r.act] = true
 		sure = sure || r.act == actQuestion && !r.unsure
@@ -394,9 +403,9 @@ func (f *folder) fold(ctx context.Context) Folded {
 
 	switch {
 	case len(got) > 0 && (strong || !seen[actQuestion]):
-		return f.chosen(kindOf(len(got), n), got, extra, rule)
+		return f.chosen(kindOf(len(got), n), got, extra, rule).with(also)
 	case seen[actAll] && n > 1 && !seen[actNo]:
-		return f.chosen(kindOf(n, n), upTo(n), extra, "all")
+		return f.chosen(kindOf(n, n), upTo(n), extra, "all").with(also)
 	case seen[actQuestion]:
 		return Folded{Kind: ReplyNewQuestion, Question: f.whole, Rule: "question"}
 	case seen[actExplain] && seen[actJustAnswer]: // "why do you ask? just answer"
@@ -576,6 +585,12 @@ func (f *folder) chosen(kind ReplyKind, is []int, extra []string, rule string) F
 		texts[i] = bare(f.p.Options[o].Text)
 	}
 	return Folded{Kind: kind, Question: compose(f.p, f.lang, texts, extra), Detail: inWords(extra), Chosen: f.pick(is), Rule: rule}
+}
+
+// with gives f with a question that came with it.
+func (f Folded) with(also string) Folded {
+	f.Also = also
+	return f
 }
 
 // none answers "none of these", with what was said instead if anything was. If
@@ -770,6 +785,7 @@ func (f *folder) wordless() Folded {
 // tidy gives a text as valid UTF-8 on one line, without control characters and
 // outer blanks.
 func tidy(s string) string {
+	s = WithoutEscapes(s)
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\uFEFF' || r == '\u200b' {
 			return ' '
@@ -778,6 +794,12 @@ func tidy(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Join(strings.Fields(s), " ")
 }
+
+// WithoutEscapes gives a text without a terminal's codes, as for colours, keys and
+// the window's title (ECMA-48).
+func WithoutEscapes(s string) string { return escapes.ReplaceAllString(s, "") }
+
+var escapes = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]`)
 
 // cut gives the first n characters of s, ending at the end of a word if that is
 // near.

@@ -2,16 +2,18 @@ package conversation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Reader reads a reply that the rules are not sure of, as a language model can.
-// The pending clarification and the reply are data to it. All calls may come at
+// Reader reads a reply that the rules are not sure of, as the embedded reader of
+// package reply and a language model can. The pending clarification and the reply
+// are data to it; rules is what the rules took the reply for. All calls may come at
 // the same time.
 type Reader interface {
-	Read(ctx context.Context, p Pending, reply string) (Reading, error)
+	Read(ctx context.Context, p Pending, reply string, rules Folded) (Reading, error)
 }
 
 // Reading is what a Reader took a reply for.
@@ -19,45 +21,56 @@ type Reading struct {
 	Kind    ReplyKind `json:"kind"`
 	Options []string  `json:"options"` // ids of the options meant or ruled out
 	Detail  string    `json:"detail"`  // what the reply says besides, in its own words
+	Unsure  bool      `json:"-"`       // another Reader may know better
 }
 
-// FoldWith is Fold with a Reader for what the rules are unsure of: words of the
+// FoldWith is Fold with Readers for what the rules are unsure of: words of the
 // user's own that name no option, questions by their form alone, replies that say
-// nothing to the rules. A Reading that cannot be (an unknown kind, an option that
-// is not offered, words that the reply does not hold) is left aside, as is a
-// Reader that fails; then the rules and m have decided. r may be nil.
-func FoldWith(ctx context.Context, p Pending, reply string, m Matcher, r Reader) (Folded, error) {
+// nothing to the rules. The first Reader that is sure decides, or else the last. A
+// Reading that cannot be (an unknown kind, an option that is not offered, words that
+// the reply does not hold) is left aside, as is a Reader that fails; if none is left,
+// the rules and m have decided. One that agrees with the rules changes nothing.
+func FoldWith(ctx context.Context, p Pending, reply string, m Matcher, readers ...Reader) (Folded, error) {
 	got, err := Fold(ctx, p, reply, m)
-	if err != nil || r == nil || !got.unsure(p) {
+	if err != nil || got.certain() {
 		return got, err
 	}
-	limited, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	read, err := r.Read(limited, p, reply)
-	if ctx.Err() != nil {
-		return Folded{}, ctx.Err()
+	out := got
+	for _, r := range readers {
+		limited, cancel := context.WithTimeout(ctx, readLimit)
+		read, err := r.Read(limited, p, reply, got)
+		cancel()
+		if ctx.Err() != nil {
+			return Folded{}, fmt.Errorf("folding a reply into its question: %w", ctx.Err())
+		}
+		if err != nil {
+			continue
+		}
+		f, ok := newFolder(p, reply).taken(read)
+		if !ok {
+			continue
+		}
+		out = f
+		if f.Kind == got.Kind && slices.EqualFunc(f.Chosen, got.Chosen, func(a, b Option) bool { return a.ID == b.ID }) {
+			out = got
+		}
+		if !read.Unsure {
+			break
+		}
 	}
-	if err != nil {
-		return got, nil
-	}
-	if f, ok := newFolder(p, reply).taken(read); ok {
-		return f, nil
-	}
-	return got, nil
+	return out, nil
 }
 
 // readLimit is how long a Reader may take.
 const readLimit = 10 * time.Second
 
-// unsure says whether the rules decided by form or by default.
-func (f Folded) unsure(p Pending) bool {
-	switch f.Rule {
-	case "question", "similarity", "says nothing", "between", "proposal", "explain":
-		return true
-	case "detail":
-		return len(p.Options) > 0
-	}
-	return false
+// certain says whether a rule decided that has proved right on replies that no rule
+// was made on.
+func (f Folded) certain() bool { return certainRules[f.Rule] || f.Kind == ReplyDontKnow }
+
+var certainRules = map[string]bool{
+	"word for word": true, "ordinal": true, "range": true, "comparison": true, "proposal": true, "now": true,
+	"yes": true, "no": true, "yes or no": true, "yes to several": true, "no such option": true, "cancel": true, "restated": true,
 }
 
 // taken folds as a Reader says, if that can be.

@@ -13,7 +13,10 @@ type said struct {
 	asked int
 }
 
-func (s *said) Read(context.Context, Pending, string) (Reading, error) { s.asked++; return s.r, s.err }
+func (s *said) Read(context.Context, Pending, string, Folded) (Reading, error) {
+	s.asked++
+	return s.r, s.err
+}
 
 func TestReader(t *testing.T) {
 	p := Pending{ID: "c1", Question: "How do I claim?", Text: "Are you employed or self-employed?", Options: opts("employed", "self-employed")}

@@ -94,6 +94,10 @@ func TestRepeats(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
+	taken := asked[:1:1]
+	if taken[0].Settled = ReplyCancel; Repeats(taken, taken[0].Text, taken[0].Options) {
+		t.Error("a question that was taken back is not asked back again")
+	}
 	if Repeats(nil, "Is it for a car or a van?", []Option{car, van}) {
 		t.Error("nothing was asked yet")
 	}

@@ -54,6 +54,20 @@ func TestDoubleSubmit(t *testing.T) {
 	if _, err := b.Ask(t.Context(), pipeline.Message{Text: "another", Key: "1"}); !errors.Is(err, pipeline.ErrKey) {
 		t.Errorf("the key of another message: %v, want ErrKey", err)
 	}
+	if _, err := b.Ask(t.Context(), pipeline.Message{Choice: "1", Key: "1"}); !errors.Is(err, pipeline.ErrKey) {
+		t.Errorf("a click with the key of a message: %v, want ErrKey", err)
+	}
+	c2 := newBench(t, gate.Policy{})
+	c2.ask(t, "What is the deposit?")
+	if _, err := c2.Ask(t.Context(), pipeline.Message{Choice: "1", Key: "click"}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c2.Ask(t.Context(), pipeline.Message{Choice: "1", Key: "click"}); err != nil || !strings.Contains(r.Record().Text, "200") {
+		t.Errorf("the same click again: %v", err)
+	}
+	if _, err := c2.Ask(t.Context(), pipeline.Message{Choice: "2", Key: "click"}); !errors.Is(err, pipeline.ErrKey) {
+		t.Errorf("another choice with its key: %v, want ErrKey", err)
+	}
 }
 
 // TestSecondTab asks in a second tab while the first answer is being written:

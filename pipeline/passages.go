@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -63,6 +64,29 @@ func (t *turn) choose(passages []retrieval.Passage) []retrieval.Passage {
 		passages = t.within(passages, besideShare*t.bestCosine())
 	}
 	return passages
+}
+
+// alsoAsked searches for a question that came with a choice, and puts the best
+// passage for it behind those that the choice is answered from.
+func (t *turn) alsoAsked(passages []retrieval.Passage) ([]retrieval.Passage, error) {
+	if t.folded == nil || t.folded.Also == "" || len(passages) == 0 {
+		return passages, nil
+	}
+	hits, err := retrieve(t.ctx, t.p.parts.Retriever, retrieval.Query{Texts: []string{t.folded.Also}, Limit: t.p.parts.Limit})
+	if err != nil {
+		return nil, fmt.Errorf("retrieving passages: %w", err)
+	}
+	front := max(t.each, 1)
+	for _, h := range hits {
+		if slices.ContainsFunc(passages[:front], func(p retrieval.Passage) bool { return p.ID == h.ID }) ||
+			slices.ContainsFunc(t.pending.Options, func(o conversation.Option) bool { return slices.Contains(o.Passages, h.ID) }) {
+			continue
+		}
+		rest := slices.DeleteFunc(slices.Clone(passages[front:]), func(p retrieval.Passage) bool { return p.ID == h.ID })
+		t.each = front + 1
+		return slices.Concat(passages[:front], []retrieval.Passage{h.Passage}, rest), nil
+	}
+	return passages, nil
 }
 
 // besideShare is how similar to the question a passage must be, as a share of

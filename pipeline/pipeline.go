@@ -19,16 +19,16 @@ import (
 // Parts are what a pipeline is made of. Only Retriever and Generator are
 // required.
 type Parts struct {
-	Retriever retrieval.Retriever  // finds passages
-	Generator generation.Generator // answers from them
-	Clarifier gate.Clarifier       // reads at both gates; nil: never asks back
-	Policy    gate.Policy          // when a gate may ask
-	Store     conversation.Store   // keeps conversations; nil: in memory
-	Matcher   conversation.Matcher // similarity of a reply to the options; nil: rules alone
-	Reader    conversation.Reader  // reads replies that the rules are unsure of; nil: rules alone
-	Rewriter  Rewriter             // makes follow-ups stand alone; nil: rules alone
-	Limit     int                  // passages for gate 2 and the generator; 0: retrieval.DefaultLimit
-	MaxText   int                  // longest message in bytes; 0: DefaultMaxText
+	Retriever retrieval.Retriever   // finds passages
+	Generator generation.Generator  // answers from them
+	Clarifier gate.Clarifier        // reads at both gates; nil: never asks back
+	Policy    gate.Policy           // when a gate may ask
+	Store     conversation.Store    // keeps conversations; nil: in memory
+	Matcher   conversation.Matcher  // similarity of a reply to the options; nil: rules alone
+	Readers   []conversation.Reader // read replies that the rules are unsure of, each if the one before is unsure; none: rules alone
+	Rewriter  Rewriter              // makes follow-ups stand alone; nil: rules alone
+	Limit     int                   // passages for gate 2 and the generator; 0: retrieval.DefaultLimit
+	MaxText   int                   // longest message in bytes; 0: DefaultMaxText
 
 	// GateHistory and AnswerHistory are how many tokens of the dialogue the gates
 	// and the generator are given, by an estimate: the last turns, and what the user
@@ -175,7 +175,7 @@ func (p *Pipeline) Stream(ctx context.Context, m Message) iter.Seq2[Event, error
 var errStopped = errors.New("the consumer of the stream left")
 
 // clean makes a user's text safe to keep and show: valid UTF-8, no control
-// characters but line breaks and tabs, no surrounding space.
+// characters but line breaks and tabs, no codes of a terminal, no surrounding space.
 func clean(text string, limit int) (string, error) {
 	if len(text) > limit {
 		return "", fmt.Errorf("%w: %d bytes, the limit is %d; shorten it, or load long material as a document", ErrTooLong, len(text), limit)
@@ -183,6 +183,7 @@ func clean(text string, limit int) (string, error) {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
+	text = conversation.WithoutEscapes(text)
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -58,7 +58,7 @@ func TestTurns(t *testing.T) {
 			{"What was the deposit again?", "answer", "450"}}},
 		{"the same is not asked twice", [][3]string{
 			{"What is the deposit?", "clarification post", ""},
-			{"never mind", "answer", ""},
+			{"When are you open?", "answer", "9 to 17"},
 			{"What is the deposit?", "answer", "200"}}},
 		{"not in the sources", [][3]string{{"zzz qqq xxx yyy?", "no_answer", "could not find"}}},
 		{"small talk", [][3]string{{"Hello!", "answer", ""}, {"thanks", "answer", ""}}},

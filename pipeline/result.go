@@ -64,6 +64,12 @@ type Record struct {
 	Trace         Trace                 `json:"trace"`
 }
 
+// clicked says whether the turn was a click on the option of that id.
+func (r Record) clicked(option string) bool {
+	reply := r.Trace.Reply
+	return reply != nil && len(reply.Chosen) == 1 && reply.Chosen[0].ID == option
+}
+
 func (t *Turn) record(k conversation.Kind) Record {
 	return Record{Conversation: t.Conversation, Turn: t.Number, Kind: k, Text: t.Text, Question: t.Question,
 		Options: []conversation.Option{}, Citations: []generation.Citation{}, Trace: t.Trace}

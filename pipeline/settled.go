@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/askback/askback/conversation"
@@ -37,6 +38,11 @@ func (t *turn) amend() {
 		return
 	}
 	asked := t.conv.Asked[i]
+	if f.Question != "" && !sameQuestion(last, asked.Question) && !t.leansOn(asked) {
+		if _, again, ok := conversation.Amend(t.conv.Asked[i:i+1], t.text, asked.Question); ok {
+			last, f = asked.Question, again
+		}
+	}
 	t.trace.Reply = replyTrace(asked, f)
 	t.conv.Pending = &asked
 	t.conv.Settle(f)
@@ -44,6 +50,23 @@ func (t *turn) amend() {
 	if sameQuestion(last, asked.Question) && sameQuestion(f.Question, asked.Question) { // its options rest on passages of this question
 		t.folded, t.pending = &f, &asked
 	}
+}
+
+// leansOn says whether the last turn was about what a clarification had settled: its
+// question or its answer names that.
+func (t *turn) leansOn(asked conversation.Pending) bool {
+	turns := unbroken(t.conv.Turns)
+	if len(turns) == 0 {
+		return true
+	}
+	last := turns[len(turns)-1]
+	said := strings.ToLower(last.Question + " " + last.Reply)
+	for _, c := range append(slices.Clone(asked.Chosen), asked.Assumed) {
+		if c != "" && strings.Contains(said, strings.ToLower(c)) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameQuestion says whether a question, perhaps with what was learnt, is another

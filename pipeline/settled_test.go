@@ -31,6 +31,22 @@ func TestSettled(t *testing.T) {
 			{"City", "answer", "200"},
 			{"sorry, it's the Cargo. When are you open?", "answer", "9 to 17"},
 			{"What is the deposit on Sundays?", "answer", "Assuming you still mean Cargo: The deposit is 450."}}},
+		{"a change after another question answers the first one again", [][3]string{
+			{"What is the deposit?", "clarification post", ""},
+			{"City", "answer", "200"},
+			{"When are you open?", "answer", "9 to 17"},
+			{"Actually the Cargo", "answer", "450"}}},
+		{"what was taken back is asked back again", [][3]string{
+			{"What is the deposit?", "clarification post", ""},
+			{"never mind", "answer", ""},
+			{"What is the deposit?", "clarification post", "City or Cargo?"}}},
+		{"the other one, with a preposition", [][3]string{
+			{"What is the deposit?", "clarification post", ""},
+			{"City", "answer", "200"},
+			{"And for the other one?", "answer", "450"}}},
+		{"a terminal's codes are no words", [][3]string{
+			{"What is the deposit?", "clarification post", ""},
+			{"the \x1b[1;31mCargo\x1b[0m", "answer", "450"}}},
 		{"skipped is not asked again", [][3]string{
 			{"What is the deposit?", "clarification post", ""},
 			{"no idea, it doesn't matter", "answer", "Assuming City: The deposit is 200."},
@@ -163,5 +179,20 @@ func TestHistoryBudget(t *testing.T) {
 		if last := h[len(h)-1]; !strings.Contains(last.Text, "9 to 17") {
 			t.Errorf("%s: the last turn is not there: %q", name, last.Text)
 		}
+	}
+}
+
+// A question that comes with a choice is answered with it.
+func TestAlsoAsked(t *testing.T) {
+	b := newBench(t, gate.Policy{})
+	b.ask(t, "What is the deposit?")
+	r := b.ask(t, "the Cargo. Also, when are you open on Mondays?")
+	q := b.quoter.requests[len(b.quoter.requests)-1]
+	var ids []string
+	for _, p := range q.Passages {
+		ids = append(ids, p.ID)
+	}
+	if r.Kind != conversation.KindAnswer || q.Each != 2 || len(ids) < 2 || ids[0] != "cargo" || ids[1] != "hours" || !strings.Contains(q.Question, "when are you open") {
+		t.Errorf("%s %q: passages %q, each %d, question %q; want cargo and hours, both answered from", r.Kind, r.Text, ids, q.Each, q.Question)
 	}
 }

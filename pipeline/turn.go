@@ -120,12 +120,12 @@ const patience = time.Second
 
 // repeated gives the result of the turn that the same message had before.
 func (t *turn) repeated(stored conversation.Turn) error {
-	if t.text != "" && t.text != stored.Text {
-		return ErrKey
-	}
 	var r Record
 	if err := json.Unmarshal(stored.Detail, &r); err != nil {
 		return fmt.Errorf("reading turn %d of conversation %q: %w", stored.Number, t.message.Conversation, err)
+	}
+	if t.text != "" && t.text != stored.Text || t.text == "" && !r.clicked(t.message.Choice) {
+		return ErrKey
 	}
 	result := r.Result()
 	if result == nil {
@@ -208,7 +208,10 @@ func (t *turn) answer() (Result, error) {
 	if text := t.missingIdentifier(understood); text != "" {
 		return &NoAnswer{Turn{Text: text, Question: understood}}, nil
 	}
-	passages = t.carryOver(t.choose(passages))
+	passages, err = t.alsoAsked(t.carryOver(t.choose(passages)))
+	if err != nil {
+		return nil, err
+	}
 	passages, asked, err = t.postGate(passages)
 	if asked != nil || err != nil {
 		return asked, err

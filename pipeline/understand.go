@@ -40,7 +40,7 @@ func (t *turn) understand() (Result, error) {
 			}
 			return nil
 		}
-		f, err = conversation.FoldWith(t.ctx, *p, t.text, t.p.parts.Matcher, t.p.parts.Reader)
+		f, err = conversation.FoldWith(t.ctx, *p, t.text, t.p.parts.Matcher, t.p.parts.Readers...)
 		return err
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func (t *turn) understand() (Result, error) {
 	return nil, nil
 }
 
-var otherOne = regexp.MustCompile(`(?i)^\s*(and |or |what about |how about )?the other( one)?\W*$`)
+var otherOne = regexp.MustCompile(`(?i)^\s*(and |or |what about |how about )?((for|with|about|on|in|at) )?the other( one)?\W*$`)
 
 // theOther resolves "and the other one?" after a choice between two options:
 // the question is the same, with the other option.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -37,18 +38,23 @@ func (f filterFlags) filter() conversation.Filter {
 }
 
 // each is the filter for each of the ids, or for all conversations. An id that is
-// empty, as of a script's unset variable, would leave all of them and is refused.
+// empty, as of a script's unset variable, would leave all of them and is refused;
+// one that stands twice counts once.
 func (f filterFlags) each(ids []string) ([]conversation.Filter, error) {
 	if len(ids) == 0 {
 		return []conversation.Filter{f.filter()}, nil
 	}
-	filters := make([]conversation.Filter, len(ids))
+	var filters []conversation.Filter
 	for i, id := range ids {
 		if err := conversation.CheckID(id); err != nil {
 			return nil, usagef("%w", err)
 		}
-		filters[i] = f.filter()
-		filters[i].ID = id
+		if slices.Contains(ids[:i], id) {
+			continue
+		}
+		filter := f.filter()
+		filter.ID = id
+		filters = append(filters, filter)
 	}
 	return filters, nil
 }

@@ -117,7 +117,8 @@ func (f chatFlags) wire(parts *pipeline.Parts, server serverFlags, own *minilm.E
 	if err != nil {
 		return err
 	}
-	parts.Generator, parts.Reader, parts.Rewriter = generation.Model{LLM: m}, reader, reader
+	parts.Generator, parts.Rewriter = generation.Model{LLM: m}, reader
+	parts.Readers = append(parts.Readers, reader)
 	return nil
 }
 

@@ -225,7 +225,7 @@ func TestChatModelReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := conversation.Pending{Question: "What is the deposit?", Text: "Which one?", Options: []conversation.Option{{ID: "1", Text: "City 2"}, {ID: "2", Text: "Cargo 2"}}}
-	r, err := parts.Reader.Read(t.Context(), p, "what I carry boxes with")
+	r, err := parts.Readers[0].Read(t.Context(), p, "what I carry boxes with", conversation.Folded{})
 	if err != nil || r.Kind != conversation.ReplyChoice || len(r.Options) != 1 || r.Options[0] != "2" {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -45,7 +45,7 @@ Answer with one JSON object {"kind": ..., "options": [ids], "detail": "..."} and
 options are the ids of the options meant, [] if none. detail is what the reply says besides, copied word for word from it, "" if nothing.`
 
 // Read implements conversation.Reader.
-func (r *Reader) Read(ctx context.Context, p conversation.Pending, reply string) (conversation.Reading, error) {
+func (r *Reader) Read(ctx context.Context, p conversation.Pending, reply string, _ conversation.Folded) (conversation.Reading, error) {
 	type option struct {
 		ID   string `json:"id"`
 		Text string `json:"text"`
