@@ -47,6 +47,7 @@ type site struct {
 	writer *writer
 	down   atomic.Bool  // the service "Model server" is
 	cut    atomic.Int32 // > 0: streams of turns break off after so many bytes
+	gone   atomic.Bool  // nothing is answered
 	seen   sync.Map     // paths with methods, and how often: *atomic.Int32
 }
 
@@ -185,11 +186,25 @@ func (s *site) watch(next http.Handler) http.Handler {
 		}
 		n, _ := s.seen.LoadOrStore(kind, new(atomic.Int32))
 		n.(*atomic.Int32).Add(1)
+		if s.gone.Load() {
+			panic(http.ErrAbortHandler)
+		}
 		if limit := int(s.cut.Load()); limit > 0 && kind != "DELETE turns" && strings.Contains(r.URL.Path, "/turns") {
 			w = &cutWriter{ResponseWriter: w, left: limit}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// fail takes the model server away, or brings it back.
+func (s *site) fail(down bool) {
+	s.down.Store(down)
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	s.writer.err = nil
+	if down {
+		s.writer.err = errors.New("connection refused")
+	}
 }
 
 // count is how many requests of a kind came, such as "POST turns".

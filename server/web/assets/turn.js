@@ -191,7 +191,7 @@ export class Turn {
     const scored = r.trace.gates.filter(hasScore);
     return h('.actions', null,
       copy, r.kind !== 'clarification' && iconButton('retry', 'Ask again', () => this.host.retry(this)),
-      h('button.why', { type: 'button', onclick: () => openWhy({ conversation: this.host.id, id: this.id, record: r }) },
+      h('button.why', { type: 'button', onclick: () => openWhy({ conversation: this.host.id, id: this.id || String(r.turn), record: r }) },
         scored.length > 0 && gateGlyph(['pre', 'post'].map((s) => scored.find((d) => d.stage === s))), whyTitle(r)));
   }
 

@@ -117,7 +117,7 @@ function gates(turn) {
   let timer = 0, running = null;
   function changed(stage) {
     now[stage] = rows[stage].value();
-    reset.hidden = now.pre === original.pre && now.post === original.post;
+    reset.hidden = false;
     rows[stage].draw(now[stage], rows[stage].decision, false);
     clearTimeout(timer);
     running?.abort();
@@ -149,16 +149,17 @@ function gateRow(stage, didNotRun, moved) {
   const picture = h('.gate-scale');
   const words = h('p.gate-words');
   const label = h('output.threshold', { for: name });
-  const slider = h('input', { id: name, type: 'range', min: 0.01, max: 1, step: 0.01, 'aria-label': `${gate.name}: asks from this score on`, oninput: moved });
+  const slider = h('input', { id: name, type: 'range', min: 0, max: 1.01, step: 0.01, 'aria-label': `${gate.name}: asks from this score on`, oninput: moved });
   const row = {
     decision: null,
     value: () => Number(slider.value),
     draw(threshold, d, asItWas) {
       row.decision = d;
       slider.value = String(threshold);
-      slider.setAttribute('aria-valuetext', `asks from ${score(threshold)}`);
+      const says = threshold > 1 ? 'never asks' : `asks from ${score(threshold)}`;
+      slider.setAttribute('aria-valuetext', says);
       fill(picture, gatePicture({ score: d?.score ?? 0, threshold, ran: hasScore(d) }));
-      label.textContent = `asks from ${score(threshold)}`;
+      label.textContent = says;
       const second = { asked: `Decided by ${d?.clarifier}.`, spared: 'Sure by itself, the second clarifier was not asked.', failed: `Decided alone, since the second clarifier failed: ${d?.second_error}` }[d?.second];
       fill(words, d ? [decision(d), ' ', asItWas && second, d.error && h('span.error-text', null, d.error), asItWas && h('span.dim.figure', null, ` ${duration(d.elapsed_ns)}`)]
         : h('span.dim', null, didNotRun));
