@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/conversation/sqlite"
+	"github.com/askback/askback/pipeline"
 	"github.com/askback/askback/server"
 )
 
@@ -305,8 +307,14 @@ func TestServersTimeLimits(t *testing.T) {
 	}
 	go slowly()
 	var r server.TurnResult
-	if b.get("POST", turns, message{"text": question}, &r); r.Text != "The deposit is 200." {
+	if b.get("POST", turns, message{"text": question, "key": "k"}, &r); r.Text != "The deposit is 200." {
 		t.Errorf("%+v", r)
+	}
+	go slowly() // a preview takes its time within the request
+	var preview pipeline.Record
+	resp := b.do(t.Context(), "POST", turns+"/k/preview", "{}")
+	if err := json.NewDecoder(resp.Body).Decode(&preview); err != nil || preview.Text != "The deposit is 200." {
+		t.Errorf("%s, %v, %+v", resp.Status, err, preview)
 	}
 }
 
@@ -427,6 +435,40 @@ func TestForgotten(t *testing.T) {
 	follow(t, b.do(t.Context(), "POST", turns, message{"text": question, "key": "2"}, "Accept", asStream))
 	if s := follow(t, b.do(t.Context(), "GET", turns+"/1/events", nil)); s.text != "200." || s.last != first.last-1 || w.runs.Load() != 2 {
 		t.Errorf("%+v", s) // one event less, since the two pieces are one
+	}
+}
+
+// A turn that runs in another process can be followed too, and its result comes when
+// it is stored.
+func TestElsewhere(t *testing.T) {
+	store := conversation.NewMemory()
+	w := &writer{pieces: []string{"200", "."}, let: make(chan struct{})}
+	b := newBench(t, w, store, nil)
+	other := newBench(t, &writer{}, store, nil)
+	b.begin(t.Context(), "k")
+	var v server.ConversationView
+	if other.get("GET", "/api/conversations/a", nil, &v); v.Running == nil || *v.Running != "k" {
+		t.Errorf("%+v", v)
+	}
+	var p server.Problem
+	if r := other.get("DELETE", turns+"/k", nil, &p); r.StatusCode != 409 || p.Code != "elsewhere" {
+		t.Errorf("%s %+v", r.Status, p)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	for e := range events(t, other.do(ctx, "GET", turns+"/k/events", nil)) {
+		if e.name == "turn" {
+			break
+		}
+	}
+	leave()
+	r := other.do(t.Context(), "GET", turns+"/k/events", nil)
+	rest := other.do(t.Context(), "GET", turns+"/k/events", nil, "Last-Event-ID", "7")
+	w.let <- struct{}{}
+	if s := follow(t, r); s.names != " turn result end" || s.result.Text != "200." {
+		t.Errorf("events%s, %+v", s.names, s.result)
+	}
+	if s := follow(t, rest); s.names != " result end" || s.last != 9 {
+		t.Errorf("events%s to %d", s.names, s.last)
 	}
 }
 

@@ -21,7 +21,7 @@ func (s *Server) Handler() http.Handler {
 	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		write(w, problem(http.StatusForbidden, "cross_origin", "a page of another site may not do this"))
 	}))
-	return headers(s.hosts(foreign.Handler(s.users(s.mux))))
+	return headers(s.hosts(foreign.Handler(s.users(controls(s.mux)))))
 }
 
 // headers sets those of every response.
@@ -57,6 +57,20 @@ func (s *Server) hosts(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// controls hands the control of the connection on to the operations.
+func controls(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), controlKey{}, http.NewResponseController(w))))
+	})
+}
+
+type controlKey struct{}
+
+// control is the control of the connection that a request came by.
+func control(ctx context.Context) *http.ResponseController {
+	return ctx.Value(controlKey{}).(*http.ResponseController)
 }
 
 type userKey struct{}

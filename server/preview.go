@@ -28,6 +28,9 @@ func (s *Server) registerPreview() {
 }
 
 func (s *Server) previewTurn(ctx context.Context, in *previewInput) (*struct{ Body pipeline.Record }, error) {
+	if err := unlimited(control(ctx)); err != nil { // a model may take its time
+		return nil, err
+	}
 	b, err := s.Backend()
 	if err != nil {
 		return nil, err

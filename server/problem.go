@@ -75,6 +75,7 @@ var kinds = []struct {
 	retry  int
 }{
 	{errStopped, http.StatusConflict, "stopped", 0},
+	{errElsewhere, http.StatusConflict, "elsewhere", 0},
 	{errShutdown, http.StatusServiceUnavailable, "shutdown", 2},
 	{errLate, http.StatusGatewayTimeout, "late", 0},
 	{errMany, http.StatusServiceUnavailable, "busy", 2},

@@ -98,7 +98,7 @@ func New(o Options) (*Server, error) {
 	o.MaxTurns = cmp.Or(o.MaxTurns, 256)
 	o.TurnLimit = cmp.Or(o.TurnLimit, 30*time.Minute)
 	s := &Server{o: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), ops: http.NewServeMux(),
-		openErr: errors.New("the server is starting"), failed: make(chan error, 1)}
+		openErr: unavailable(errors.New("the server is starting")), failed: make(chan error, 1)}
 	s.hub = newHub(s)
 	s.api = humago.New(s.ops, config(o.Version))
 	s.registerTurns()
@@ -150,6 +150,9 @@ func (s *Server) opening(ctx context.Context) {
 	said := ""
 	for {
 		b, err := s.o.Open(ctx)
+		if err == nil && (b == nil || b.Pipeline == nil || b.Store == nil) {
+			err = backoff.Permanent(errors.New("Options.Open gave no error and neither all that is served"))
+		}
 		s.mu.Lock()
 		if b != nil {
 			s.backend = b
@@ -188,7 +191,7 @@ func (s *Server) Close(ctx context.Context) error {
 
 // ServiceError says that a service does not work.
 type ServiceError struct {
-	Service string // as in Check.Name
+	Service string // as in Check.Name; "" if it is not known which
 	Err     error
 }
 

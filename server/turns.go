@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -182,11 +183,48 @@ func (s *Server) attach(ctx context.Context, id turnID, last int) (*turn, int, e
 		}
 		return t, last, nil
 	}
+	told := &turn{turnID: id, more: make(chan struct{}), events: make([]event, last)}
 	stored, err := s.stored(ctx, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, errElsewhere):
+		if last == 0 {
+			told.add("turn", TurnStarted{id.turn, id.conversation})
+		}
+		go s.watch(ctx, told)
+	case err != nil:
 		return nil, 0, err
+	default:
+		if err := stored.replay(told); err != nil {
+			return nil, 0, err
+		}
 	}
-	return stored.replay(id, last)
+	return told, last, nil
+}
+
+// errElsewhere says that a turn runs in another process.
+var errElsewhere = errors.New("the turn runs in another process of the server, which has to be asked to stop it")
+
+// watch waits, as long as there is a reader, for a turn that runs in another
+// process, and gives what it stores.
+func (s *Server) watch(ctx context.Context, told *turn) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(300 * time.Millisecond):
+		}
+		stored, err := s.stored(ctx, told.turnID)
+		if errors.Is(err, errElsewhere) {
+			continue
+		}
+		if err == nil {
+			err = stored.replay(told)
+		}
+		if err != nil {
+			told.end(nil, s.problemOf(ctx, err))
+		}
+		return
+	}
 }
 
 // stored finds a turn in the store.
@@ -209,7 +247,13 @@ func (s *Server) stored(ctx context.Context, id turnID) (*storedTurn, error) {
 			}
 		}
 		if c.Open != nil && c.Open.Key == id.turn {
-			return nil, problem(http.StatusConflict, "elsewhere", "the turn runs in another process of the server, or was broken off with it; send its message again, with the same key")
+			switch runs, err := running(ctx, store, c.ID); {
+			case err != nil:
+				return nil, err
+			case runs:
+				return nil, errElsewhere
+			}
+			return nil, problem(http.StatusConflict, "broken_off", "the turn was broken off when its server ended; send its message again")
 		}
 		if c.Earlier == 0 {
 			break
@@ -233,19 +277,16 @@ func (t storedTurn) result() (*TurnResult, error) {
 	return r, nil
 }
 
-// replay makes a turn's events from what is stored. A client that has the first
-// part of them gets the result alone, since the pieces of the answer are not kept.
-func (t storedTurn) replay(id turnID, last int) (*turn, int, error) {
+// replay tells a turn's events from what is stored. A client that has a part of them
+// gets the result alone, since the pieces of the answer are not kept.
+func (t storedTurn) replay(told *turn) error {
 	r, err := t.result()
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
-	told := &turn{turnID: id, more: make(chan struct{})}
 	var broken *Problem
-	if last > 0 {
-		told.events = make([]event, last)
-	} else {
-		told.add("turn", TurnStarted{t.Key, id.conversation})
+	if told.count() == 0 {
+		told.add("turn", TurnStarted{t.Key, told.conversation})
 		if r != nil {
 			told.add("understood", TurnUnderstood{r.Question})
 			told.add("retrieved", TurnRetrieved{r.Trace.Passages})
@@ -261,7 +302,7 @@ func (t storedTurn) replay(id turnID, last int) (*turn, int, error) {
 		broken = problem(http.StatusConflict, "broken_off", "the turn was broken off; send its message again")
 	}
 	told.end(r, broken)
-	return told, last, nil
+	return nil
 }
 
 // stopTurn stops a turn, and waits until it has ended.
