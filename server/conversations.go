@@ -106,7 +106,7 @@ func parseCursor(text string) (c cursor, err error) {
 	at, id, found := strings.Cut(string(b), " ")
 	n, bad := strconv.ParseInt(at, 10, 64)
 	if err != nil || !found || bad != nil {
-		return c, &Problem{Title: http.StatusText(422), Status: 422, Code: "invalid", Detail: "the cursor is none that Askback-Next gave",
+		return c, &Problem{Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity, Code: "invalid", Detail: "the cursor is none that Askback-Next gave",
 			Errors: []*huma.ErrorDetail{{Location: "query.cursor", Message: "not a cursor", Value: text}}}
 	}
 	return cursor{time.Unix(0, n).UTC(), id}, nil
