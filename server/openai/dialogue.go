@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -122,8 +121,13 @@ func find(ctx context.Context, store conversation.Store, user string, dialogue [
 // in rest after them. Where it exists already it is left as it is.
 func fork(ctx context.Context, store conversation.Store, id, user string, from *conversation.Conversation, turns int, rest []exchange) error {
 	next := &conversation.Conversation{}
-	if from != nil {
-		next = upTo(from, turns)
+	switch {
+	case from == nil:
+	case turns < len(from.Turns):
+		next = pipeline.Before(from, turns+1)
+	default:
+		next = from.Clone()
+		next.Open = nil
 	}
 	next.ID = id
 	for _, e := range rest {
@@ -160,38 +164,6 @@ func create(ctx context.Context, store conversation.Store, user string, next *co
 		}
 	}
 	return claim.Commit(ctx, next)
-}
-
-// upTo is a copy of a conversation as it was after its first n turns.
-func upTo(c *conversation.Conversation, n int) *conversation.Conversation {
-	now := c.Clone()
-	now.Open = nil
-	if n >= len(now.Turns) {
-		return now
-	}
-	now.Turns, now.Pending = now.Turns[:n], nil
-	now.Asked = slices.DeleteFunc(now.Asked, func(p conversation.Pending) bool { return askedIn(p.ID) > n })
-	last := n - 1
-	for last > 0 && now.Turns[last].Kind == conversation.KindPartial { // settles nothing
-		last--
-	}
-	if r, ok := record(now.Turns[last]); ok && r.Kind == conversation.KindClarification {
-		for i := range now.Asked {
-			if p := &now.Asked[i]; p.ID == r.Clarification {
-				p.Chosen, p.Settled, p.Detail, p.Assumed = nil, "", "", ""
-				waits := *p
-				now.Pending = &waits
-			}
-		}
-	}
-	return now
-}
-
-// askedIn is the number of the turn that showed a clarification, which its id
-// holds.
-func askedIn(id string) int {
-	n, _ := strconv.Atoi(strings.TrimPrefix(id, "c"))
-	return n
 }
 
 // seed adds a turn that the pipeline did not write. A clarification of ours waits
