@@ -159,6 +159,7 @@ func (b *serveBackend) openDocuments(ctx context.Context) error {
 	there := b.knowledge != nil
 	b.mu.Unlock()
 	if there {
+		b.documents = nil // it ended between two attempts
 		return nil
 	}
 	if b.documents == nil {
