@@ -38,6 +38,8 @@ type cli struct {
 	Ask   askCommand   `cmd:"" help:"Ask one question."`
 	Serve serveCommand `cmd:"" help:"Serve the assistant: a page for the browser, and an HTTP API."`
 
+	MCP mcpCommand `cmd:"" name:"mcp" help:"Serve a client of the Model Context Protocol, which starts this program, over standard input and output."`
+
 	Eval evalCommand `cmd:"" help:"Measure the gates on labelled cases."`
 
 	Ingest ingestCommand `cmd:"" help:"Bring an index file or a Qdrant collection up to date with a folder."`

@@ -58,7 +58,7 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	if err != nil {
 		return err
 	}
-	backend.handlers(s)
+	backend.handlers(s, log)
 	s.Handle("GET /metrics", metricsPage)
 	web := &http.Server{
 		Handler: s.Handler(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -381,6 +382,7 @@ func (b *serveBackend) checkOllama(ctx context.Context) error {
 }
 
 // handlers are what is served beside the API.
-func (b *serveBackend) handlers(s *server.Server) {
+func (b *serveBackend) handlers(s *server.Server, log *slog.Logger) {
 	s.Handle("/", web.Handler())
+	b.protocols(s, log)
 }

@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -26,8 +28,9 @@ type Backend struct {
 
 // Options for a server. Only Backend is required.
 type Options struct {
-	// Backend gives what answers now. Its error is the tool's.
-	Backend func() (Backend, error)
+	// Backend gives what answers. It may wait for it until ctx ends. Its error is
+	// the tool's.
+	Backend func(ctx context.Context) (Backend, error)
 	// User says whose a request over HTTP is, "" if nobody's in particular. nil:
 	// nobody's.
 	User func(*http.Request) string
@@ -56,11 +59,25 @@ func New(o Options) *Server {
 	return &Server{o: o, users: map[string]*sdk.Server{}}
 }
 
-// Run serves one client over a transport, such as standard input and output, until
-// it leaves or ctx ends.
+// Run serves one client over a transport until it leaves or ctx ends.
 func (s *Server) Run(ctx context.Context, t sdk.Transport) error {
 	return s.of("").Run(ctx, t)
 }
+
+// Stream is Run over standard input and output, or the like: a message on each
+// line. It closes neither.
+func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error {
+	err := s.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: keptOpen{out}})
+	if errors.Is(err, io.EOF) {
+		return nil // the client has left
+	}
+	return err
+}
+
+// keptOpen is a writer that is not ours to close.
+type keptOpen struct{ io.Writer }
+
+func (keptOpen) Close() error { return nil }
 
 // instructions tell a client's model what this is.
 const instructions = "Answers questions from a fixed set of documents, with citations, and asks back when a question is unclear or when the answer depends on what is meant. " +

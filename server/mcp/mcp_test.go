@@ -41,7 +41,9 @@ func newBench(t *testing.T, o mcp.Options) *bench {
 		t.Fatal(err)
 	}
 	if o.Backend == nil {
-		o.Backend = func() (mcp.Backend, error) { return mcp.Backend{Pipeline: p, Retriever: fakes.Shelf{}}, nil }
+		o.Backend = func(context.Context) (mcp.Backend, error) {
+			return mcp.Backend{Pipeline: p, Retriever: fakes.Shelf{}}, nil
+		}
 	}
 	o.Log = slog.New(slog.DiscardHandler)
 	b.Server = mcp.New(o)
@@ -301,7 +303,9 @@ func TestSearch(t *testing.T) {
 
 // TestNotReady asks while nothing is served yet.
 func TestNotReady(t *testing.T) {
-	b := newBench(t, mcp.Options{Backend: func() (mcp.Backend, error) { return mcp.Backend{}, errors.New("Qdrant: it is just starting") }})
+	b := newBench(t, mcp.Options{Backend: func(context.Context) (mcp.Backend, error) {
+		return mcp.Backend{}, errors.New("Qdrant: it is just starting")
+	}})
 	c := connect(t, transports["http"](t, b), alone, nil, nil)
 	for _, tool := range []string{"ask", "search"} {
 		if _, text, failed := call[mcp.Result](t, c, tool, map[string]any{map[string]string{"ask": "question", "search": "query"}[tool]: "deposit"}); !failed || !strings.Contains(text, "just starting") {

@@ -100,7 +100,7 @@ const replyID = "reply"
 
 // ask is the tool.
 func (t tools) ask(ctx context.Context, req *sdk.CallToolRequest, in AskInput) (*sdk.CallToolResult, *Result, error) {
-	b, err := t.o.Backend()
+	b, err := t.o.Backend(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -277,7 +277,7 @@ func (t tools) search(ctx context.Context, _ *sdk.CallToolRequest, in SearchInpu
 	case in.Limit < 0 || in.Limit > maxPassages:
 		return nil, nil, fmt.Errorf("limit is %d; it must be from 1 to %d", in.Limit, maxPassages)
 	}
-	b, err := t.o.Backend()
+	b, err := t.o.Backend(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
