@@ -29,7 +29,7 @@ type sourceFlags struct {
 	Docs    string `help:"Answer from the files of this folder: Markdown, text, HTML, PDF, CSV, JSON, JSONL, DOCX." type:"path" placeholder:"DIR"`
 	Index   string `help:"Keep the index of --docs in this file and bring it up to date by content; without --docs, answer from this index as askback ingest left it." type:"path" placeholder:"FILE"`
 	Rebuild bool   `help:"If the index file cannot be used, move it aside and build a new one."`
-	Sample  bool   `help:"Load the sample knowledge base into an index file or a Qdrant collection that holds nothing yet."`
+	Sample  bool   `help:"Load the sample knowledge base into an index file or a Qdrant collection that holds nothing else."`
 	embeddingFlags
 	chatFlags
 }

@@ -102,7 +102,8 @@ func openQdrantTarget(ctx context.Context, errOut io.Writer, c *ingestCommand, o
 }
 
 // qdrantSettings reads the environment: QDRANT_ADDR chooses Qdrant, and the other
-// QDRANT_ variables belong to it. Without it they are nil. index is the index file that was named, which excludes it.
+// QDRANT_ variables belong to it. Without it they are nil. index is the index file
+// that was named, which excludes it.
 func qdrantSettings(index string) (*qdrant.Options, error) {
 	o := &qdrant.Options{
 		Addr: os.Getenv("QDRANT_ADDR"), APIKey: os.Getenv("QDRANT_API_KEY"),
@@ -255,32 +256,38 @@ func (a *assistant) openIndexFile(ctx context.Context) error {
 	return nil
 }
 
-// loadSample puts the sample into a store that holds nothing, if that is wanted.
-// Two processes that do it at once write the same. While the store holds the
-// sample, its questions are suggested.
+// loadSample puts the sample into a store that holds nothing else, if that is
+// wanted: an attempt that was cut off is gone on with. Two processes that do it at
+// once write the same. While the store holds the sample, its questions are
+// suggested.
 func (a *assistant) loadSample(ctx context.Context) error {
 	if !a.source.Sample {
 		return nil
 	}
-	documents, err := a.knowledge.Documents(ctx)
+	pages, err := fs.Glob(sample.Documents, "*.md")
 	if err != nil {
 		return err
 	}
-	if len(documents) == 0 {
+	held, err := a.knowledge.Documents(ctx)
+	if err != nil {
+		return err
+	}
+	there := 0
+	for _, page := range pages {
+		if _, ok := held[page]; ok {
+			there++
+		}
+	}
+	if there == len(held) && there < len(pages) {
 		if _, err := a.sync(ctx, a.errOut, sample.Documents); err != nil {
 			return fmt.Errorf("loading the sample knowledge base: %w", err)
 		}
-		if documents, err = a.knowledge.Documents(ctx); err != nil {
-			return err
-		}
+		there = len(pages)
 	}
-	pages, err := fs.Glob(sample.Documents, "*.md")
-	for _, page := range pages {
-		if _, held := documents[page]; !held {
-			return err
-		}
+	if there < len(pages) {
+		return nil
 	}
-	return errors.Join(err, a.suggest())
+	return a.suggest()
 }
 
 // nothingLoaded says, where questions cannot be answered yet, what to do first.
