@@ -129,6 +129,16 @@ func TestComeBackToAnotherServer(t *testing.T) {
 	if rest.names != " result end" || rest.last != 6 || rest.result.Text != first.text {
 		t.Errorf("the rest: events%s to %d, %+v", rest.names, rest.last, rest.result)
 	}
+	// What the client says it has costs nothing, be it more than there can be.
+	if s := follow(t, b.do(t.Context(), "GET", turns+"/k/events", nil, "Last-Event-ID", "2147483647")); s.names != " result end" || s.result.Text != first.text {
+		t.Errorf("after an event that there cannot be: events%s, %+v", s.names, s.result)
+	}
+	for _, after := range []string{"2147483648", "1000000000000", "9223372036854775807", "-1", "x"} {
+		var p server.Problem
+		if r := b.get("GET", turns+"/none/events", nil, &p, "Last-Event-ID", after); r.StatusCode != 422 || p.Code != "invalid" {
+			t.Errorf("after event %s: %s, %+v", after, r.Status, p)
+		}
+	}
 	if s := follow(t, b.do(t.Context(), "GET", turns+"/k2/events", nil)); s.names != " turn understood retrieved decided result end" || s.result.Clarification != "c2" || s.text != "" {
 		t.Errorf("events%s, %+v", s.names, s.result)
 	}

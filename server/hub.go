@@ -37,6 +37,7 @@ type turn struct {
 	stop    context.CancelCauseFunc
 
 	mu      sync.Mutex
+	before  int // events that are not kept: those that the reader of a stored turn has
 	events  []event
 	more    chan struct{} // closed when an event is added, and replaced
 	result  *TurnResult   // once it ended well
@@ -187,7 +188,7 @@ func (t *turn) runs() bool {
 func (t *turn) since(n int) (events []event, ended bool, more <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.events[min(n, len(t.events)):], !t.ended.IsZero(), t.more
+	return t.events[min(max(n-t.before, 0), len(t.events)):], !t.ended.IsZero(), t.more
 }
 
 // wait waits for the turn's end.

@@ -143,7 +143,7 @@ func (s *Server) registerTurns() {
 		}}
 	handle(s, follow, func(ctx context.Context, in *struct {
 		OfTurn
-		Last int `header:"Last-Event-ID" minimum:"0" doc:"Number of the last event that the client has"`
+		Last int `header:"Last-Event-ID" minimum:"0" maximum:"2147483647" doc:"Number of the last event that the client has"`
 	}) (*huma.StreamResponse, error) {
 		t, after, err := s.attach(ctx, turnID{User(ctx), in.Conversation, in.Turn}, in.Last)
 		if err != nil {
@@ -171,7 +171,7 @@ func (s *Server) registerTurns() {
 func (t *turn) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.events)
+	return t.before + len(t.events)
 }
 
 // attach finds the turn to follow, and the number of events that the client has
@@ -183,7 +183,7 @@ func (s *Server) attach(ctx context.Context, id turnID, last int) (*turn, int, e
 		}
 		return t, last, nil
 	}
-	told := &turn{turnID: id, more: make(chan struct{}), events: make([]event, last)}
+	told := &turn{turnID: id, more: make(chan struct{}), before: last}
 	stored, err := s.stored(ctx, id)
 	switch {
 	case errors.Is(err, errElsewhere):
