@@ -105,6 +105,15 @@ func describe(s *Server, o *huma.Operation) {
 	}}
 }
 
+// nullable says in a description that properties may be null, which huma does not
+// of objects.
+func nullable(s *huma.Schema, names ...string) *huma.Schema {
+	for _, name := range names {
+		s.Properties[name] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties[name], {Type: "null"}}, Description: s.Properties[name].Description}
+	}
+	return s
+}
+
 // schema is the description of v's type.
 func (s *Server) schema(v any, hint string) *huma.Schema {
 	return s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, hint)

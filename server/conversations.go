@@ -38,6 +38,11 @@ type ConversationView struct {
 	Open    *OpenTurn        `json:"open" doc:"The message that is being answered, or was when its server ended, or null"`
 }
 
+// TransformSchema implements huma.SchemaTransformer.
+func (ConversationView) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable(s, "pending", "open")
+}
+
 // TurnView is a turn that was stored.
 type TurnView struct {
 	ID      string            `json:"id" doc:"Empty for a message without a key"`
@@ -47,6 +52,11 @@ type TurnView struct {
 	Kind    conversation.Kind `json:"kind" enum:"answer,clarification,no_answer,partial"`
 	Result  *pipeline.Record  `json:"result" doc:"Null if the turn was broken off"`
 	Partial string            `json:"partial,omitempty" doc:"What was shown of the answer before the turn was broken off"`
+}
+
+// TransformSchema implements huma.SchemaTransformer.
+func (TurnView) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return nullable(s, "result")
 }
 
 // OpenTurn is a turn that has not ended.

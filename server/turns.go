@@ -78,7 +78,7 @@ func (m *TurnMessage) Resolve(huma.Context) []error {
 
 // InConversation is the part of a request that names a conversation.
 type InConversation struct {
-	Conversation string `path:"conversation" maxLength:"1024" doc:"Id of the conversation; who sends the first message chooses it"`
+	Conversation string `path:"conversation" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1F\\x7F-\\x9F]*$" patternDescription:"without control characters" doc:"Id of the conversation; who sends the first message chooses it"`
 }
 
 var _ huma.Resolver = (*InConversation)(nil)
@@ -133,6 +133,19 @@ func (s *Server) registerTurns() {
 			s.await(w, r, t)
 		}}, nil
 	})
+	// What Resolve checks, for the description: it says so in better words.
+	var one []*huma.Schema
+	ways := []string{"text", "choice", "question"}
+	for _, way := range ways {
+		this := &huma.Schema{Required: []string{way}, Properties: map[string]*huma.Schema{}}
+		for _, other := range ways {
+			this.Properties[other] = &huma.Schema{Type: huma.TypeString, MaxLength: new(0)}
+		}
+		this.Properties[way] = &huma.Schema{Type: huma.TypeString, Pattern: `[^\s]`}
+		one = append(one, this)
+	}
+	body := s.api.OpenAPI().Paths[start.Path].Post.RequestBody.Content["application/json"]
+	body.Schema = &huma.Schema{AllOf: []*huma.Schema{body.Schema, {OneOf: one}}}
 
 	follow := huma.Operation{OperationID: "follow-turn", Method: http.MethodGet, Path: "/api/conversations/{conversation}/turns/{turn}/events", Tags: []string{"turns"},
 		Summary:     "Follow a turn that runs or has run",
