@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -384,10 +385,13 @@ func TestUploadBrokenOff(t *testing.T) {
 	}
 
 	ctx, leave := context.WithCancel(t.Context())
-	started, once := make(chan struct{}), sync.Once{}
+	started, once, slow := make(chan struct{}), sync.Once{}, atomic.Bool{}
+	slow.Store(true)
 	l.embedder.Err = func(string) error {
 		once.Do(func() { close(started) })
-		time.Sleep(5 * time.Millisecond)
+		if slow.Load() {
+			time.Sleep(5 * time.Millisecond)
+		}
 		return nil
 	}
 	go func() { <-started; leave() }()
@@ -398,7 +402,7 @@ func TestUploadBrokenOff(t *testing.T) {
 	if _, err := l.Client().Do(r); !errors.Is(err, context.Canceled) {
 		t.Errorf("the request: %v", err)
 	}
-	l.embedder.Err = nil
+	slow.Store(false)
 	// The next one waits until the index is free, and then is the only one.
 	if r := l.get("PUT", at("next.md"), "next", nil); r.StatusCode != 200 {
 		t.Errorf("the next: %s", r.Status)
