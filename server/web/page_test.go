@@ -133,7 +133,7 @@ const long = "One two three four five six seven eight nine ten eleven twelve thi
 
 func TestStopAndRetry(t *testing.T) {
 	s := newSite(t)
-	s.writer.set(long, 150*time.Millisecond)
+	s.writer.set(strings.Repeat("and three more, ", 200)+"the end", 100*time.Millisecond)
 	p := newPage(t, s, "/", desktop)
 	p.write("What does ERR-5172 mean?")
 	p.press("Enter")

@@ -5,11 +5,17 @@ import { events } from './sse.js';
 export class Problem extends Error {
   /** @param {number} status 0 if the server was not reached @param {any} body problem+json */
   constructor(status, body) {
-    super(body?.detail || body?.title || `The server answered with status ${status}.`);
+    super(sentence(body?.detail || body?.title || `The server answered with status ${status}`));
     this.status = status;
     this.service = body?.service || '';
     this.code = body?.code || '';
   }
+}
+
+/** An error of the server, which begins small and has no full stop, as a sentence. */
+export function sentence(text) {
+  const whole = text.trim();
+  return whole[0]?.toUpperCase() + whole.slice(1) + (/[.!?…]$/.test(whole) ? '' : '.');
 }
 
 const unreachable = () =>
@@ -43,6 +49,7 @@ async function json(method, path, options) {
 
 async function* stream(method, path, options) {
   const response = await request(method, path, { ...options, accept: 'text/event-stream' });
+  if (!response.body) return; // nothing more
   try {
     yield* events(response.body);
   } catch (e) {

@@ -27,6 +27,7 @@ export class Chat {
   /** @type {Turn|null} */ current = null;  // the turn that runs
   /** @type {Turn|null} */ waiting = null;  // whose clarification waits
   #reading = null;  // ends the reading of the current turn's stream
+  #stored = 0;      // how many turns the server has, as far as is known
   #stick = true;    // the end is in view and is to stay there
 
   /**
@@ -48,6 +49,7 @@ export class Chat {
   }
 
   grown(smooth = false) {
+    if (!this.turns.length) return;
     if (this.#stick) scroller.scrollTo({ top: scroller.scrollHeight, behavior: smooth && !matchMedia('(prefers-reduced-motion: reduce)').matches ? 'smooth' : 'instant' });
     else this.#scrolled();
   }
@@ -92,6 +94,10 @@ export class Chat {
       turnsPlace.removeAttribute('aria-busy');
       if (e.status === 404 && this.#resume(id, null)) return;
       if (e.service) this.told.down(e);
+      if (e.status === 404 && composer.text()) { // its first message has not arrived yet
+        document.body.classList.add('empty');
+        return;
+      }
       fill(turnsPlace, h('.gone', null, h('p', null, e.status === 404 ? 'There is no such conversation. It may have been deleted.' : e.message),
         e.status !== 404 && h('button.quiet', { type: 'button', onclick: () => this.open(id) }, icon('retry'), 'Retry')));
       return;
@@ -99,6 +105,7 @@ export class Chat {
     if (this.id !== id) return;
     turnsPlace.removeAttribute('aria-busy');
     this.told.titled(kept.title);
+    this.#stored = kept.earlier + kept.turns.length;
     for (const t of kept.turns) this.#addStored(t, this.#add(t.id, t.text));
     this.#offerEarlier(kept.earlier, kept.turns[0]?.number);
     if (kept.pending) this.#wait(this.turns.findLast((t) => t.record?.clarification === kept.pending.clarification) || this.#pendingAlone(kept.pending));
@@ -161,10 +168,14 @@ export class Chat {
       return false;
     }
     const mine = sent && (!open || open.id === sent.message.key);
+    if (open && kept.running && !open.id) { // from a program that names no turn: it cannot be followed
+      this.#add('', open.text).begin();
+      setTimeout(() => { if (this.id === id && !this.busy) this.open(id); }, 2000);
+      return true;
+    }
     const turn = this.#add(open ? open.id : sent.message.key, mine ? sent.text : open.text);
     turn.message = mine ? sent.message : { text: open.text, key: open.id };
     if (open && !kept.running) {
-      turn.unknown = true;
       turn.broken('The answer was interrupted: the server ended before it did.');
       return true;
     }
@@ -227,8 +238,8 @@ export class Chat {
     if (this.busy) return;
     const text = turn.user.textContent;
     if (turn.record) return this.send(text, { text });
-    // A turn whose end is not known keeps its key: if it has ended, it does not run again.
-    const message = { ...(turn.message || { text }), key: turn.unknown ? turn.id : api.newKey() };
+    // The key stays: a turn that has ended after all does not run again.
+    const message = { ...(turn.message || { text }), key: turn.id || api.newKey() };
     if (!turn.text) this.#drop(turn);
     this.#go(text, message);
   }
@@ -274,7 +285,8 @@ export class Chat {
     if (reading.signal.aborted) return;
     this.current = this.#reading = null;
     composer.setRunning(false);
-    if (turn.unknown = problem?.code === 'interrupted') { /* it may still run: a reload takes it up */ } else remembered.set(`sent.${id}`, null);
+    if (problem?.code !== 'interrupted') remembered.set(`sent.${id}`, null); // else it may still run, and a reload takes it up
+    if (turn.record) this.#stored = Math.max(this.#stored, turn.record.turn);
     if (turn.record) this.#ended(turn); else this.#failed(turn, message, problem, waited);
     this.told.changed();
     this.grown();
@@ -299,7 +311,7 @@ export class Chat {
         if (problem || turn.record) return problem;
       } catch (e) {
         if (!(e instanceof api.Problem)) throw e;
-        if (e.status === 404 && attempt > 0) return new api.Problem(0, { code: 'unsent', detail: 'The message did not arrive.' });
+        if (e.status === 404) return new api.Problem(404, { code: 'unsent', detail: 'The message did not arrive. Your question is kept.' });
         if (e.status !== 0) return e; // the server's own word
         if (message && attempt === 0 && !turn.last) problem = e; // it may never have arrived
       }
@@ -339,7 +351,7 @@ export class Chat {
     const code = problem?.code;
     if (code === 'stopped') {
       this.#waitAgain(waited);
-      return turn.text ? turn.broken('Stopped.') : turn.broken('Stopped before an answer began.');
+      return turn.broken(turn.text ? 'Stopped.' : 'Stopped before an answer began.', 'stop');
     }
     if (code === 'interrupted' || !problem) {
       return turn.broken('The answer was interrupted: the connection broke off before its end.');
@@ -357,11 +369,12 @@ export class Chat {
     if (turn.text) return turn.broken(problem.message);
     // Nothing came back: the question goes back to where it was written.
     this.#drop(turn);
-    const text = message?.text || message?.question || '';
+    const sent = message || turn.message;
+    const text = sent.text || sent.question || '';
     if (text && !composer.text()) composer.set(text);
     composer.say(problem.message, () => {
       if (composer.text().trim() === text) composer.set('');
-      this.#go(turn.user.textContent, { ...message, ...turn.message, key: api.newKey() });
+      this.#go(turn.user.textContent, sent);
     });
     announce(`${problem.message} Your question is kept.`);
     composer.focus();
@@ -379,7 +392,7 @@ export class Chat {
   draft(text) { remembered.set(`draft.${this.id}`, text || null); }
 
   /** Reads the conversation again if it has gone on elsewhere. */
-  async catchUp(turns) {
-    if (this.id && !this.busy && turns !== undefined && turns > this.turns.length) await this.open(this.id);
+  async catchUp(stored) {
+    if (this.id && !this.busy && stored > this.#stored) await this.open(this.id);
   }
 }

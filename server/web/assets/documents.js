@@ -15,7 +15,7 @@ let queue = Promise.resolve(); // uploads run one after the other
 export function open() {
   const can = api.known()?.documents || {};
   const input = h('input.visually-hidden', {
-    type: 'file', multiple: true, id: 'files', accept: (can.types || []).join(','), tabindex: -1,
+    type: 'file', multiple: true, id: 'files', 'aria-label': 'Files to add', accept: (can.types || []).join(','), tabindex: -1,
     onchange: () => { upload([...input.files]); input.value = ''; },
   });
   panel.open({

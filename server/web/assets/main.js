@@ -137,12 +137,13 @@ drawTheme();
 
 let watching = 0;
 
-/** @param {{name: string, ok: boolean, error?: string}[]} services */
+/** @param {{name: string, ok: boolean, optional?: boolean, error?: string}[]} services */
 function showServices(services) {
   const down = services.filter((s) => !s.ok);
   fill(byId('banner'), down.length > 0 && h('.banner', null, icon('warning'),
     h('p', { dir: 'auto' }, h('strong', null, down.map((s) => s.name).join(' and '), down.length > 1 ? ' are' : ' is', ' not available. '),
-      h('span.banner-detail', null, down.map((s) => s.error).filter(Boolean).join(' ')), ' The conversation can be read; a question is kept until it can be answered.')));
+      h('span.banner-detail', null, down.map((s) => s.error && api.sentence(s.error)).filter(Boolean).join(' ')),
+      down.every((s) => s.optional) ? ' Questions are answered without it meanwhile.' : ' The conversation can be read; a question is kept until it can be answered.')));
   clearTimeout(watching);
   watching = setTimeout(look, down.length ? 4000 : 60000);
 }
@@ -160,12 +161,11 @@ async function look() {
 }
 
 function drawWelcome(about) {
-  const place = byId('welcome');
-  if (place.dataset.drawn === JSON.stringify(about.samples)) return;
-  place.dataset.drawn = JSON.stringify(about.samples);
+  const place = byId('offers');
+  const text = JSON.stringify([about.samples, about.sources, about.clarifier]);
+  if (place.dataset.drawn === text) return;
+  place.dataset.drawn = text;
   fill(place,
-    h('h2', null, 'What would you like to know?'),
-    h('p.lead', null, 'askback answers from your documents, and asks back instead of guessing.'),
     about.samples?.length > 0 && h('ul.samples', { 'aria-label': 'Questions to try' }, about.samples.map((s) => h('li', null,
       h('button.sample', { type: 'button', onclick: () => chat.write(s.question) },
         h('span.sample-question', { dir: 'auto' }, s.question), h('span.sample-shows', { dir: 'auto' }, s.shows))))),
@@ -176,8 +176,8 @@ document.addEventListener('visibilitychange', async () => {
   if (document.hidden) return;
   look();
   await sidebar.refresh();
+  await chat.catchUp(sidebar.infoOf(chat.id)?.turns); // another window may have gone on
 });
 
-await Promise.all([look(), sidebar.refresh()]);
-await show();
+await Promise.all([show(), look(), sidebar.refresh()]);
 document.body.dataset.ready = '';

@@ -246,13 +246,16 @@ export function markQuote(element, quote) {
     const piece = pieces.get(p.node);
     if (piece) piece.to = p.to; else pieces.set(p.node, { from: p.from, to: p.to });
   }
-  let first = null;
-  for (const [node, { from, to }] of pieces) {
-    const end = /^[.!?…)"”'’]+/.exec(node.data.slice(to)); // the sentence's own end
+  let first = null, n = 0;
+  for (const [node, piece] of pieces) {
+    n++;
+    const from = n === 1 ? piece.from : 0;
+    const end = /^[.!?…)"”'’。！？]+/.exec(node.data.slice(piece.to)); // the sentence's own end
+    const to = n < pieces.size ? node.length : piece.to + (end ? end[0].length : 0);
     const mark = h('mark', null);
     const range = document.createRange();
     range.setStart(node, from);
-    range.setEnd(node, to + (end ? end[0].length : 0));
+    range.setEnd(node, to);
     range.surroundContents(mark);
     first ||= mark;
   }

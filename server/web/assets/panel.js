@@ -13,8 +13,7 @@ export const openKind = () => (element.hidden ? '' : kind);
 /** @param {{kind: string, title: string, content: any, onclose?: () => void, subtitle?: any}} what */
 export function open({ kind: next, title, content, subtitle, onclose }) {
   if (!element.hidden) closed?.();
-  else opener = document.activeElement;
-  if (element.hidden || !element.contains(document.activeElement)) opener = document.activeElement;
+  if (!element.contains(document.activeElement)) opener = document.activeElement;
   kind = next;
   closed = onclose || null;
   const id = freshId('panel-title');

@@ -1,6 +1,6 @@
 // The list of conversations.
 import * as api from './api.js';
-import { byId, fill, h } from './dom.js';
+import { byId, fill, freshId, h } from './dom.js';
 import { confirm, menuButton, prompt } from './dialog.js';
 
 const list = byId('conversations');
@@ -27,7 +27,10 @@ export function select(id) {
   draw();
 }
 
-export const titleOf = (id) => shown.find((c) => c.id === id)?.title || '';
+/** What the server said last of a conversation. */
+export const infoOf = (id) => shown.find((c) => c.id === id);
+
+export const titleOf = (id) => infoOf(id)?.title || '';
 
 async function more() {
   const page = await api.conversations.list(cursor);
@@ -38,22 +41,24 @@ async function more() {
 
 function draw() {
   const focusedId = list.contains(document.activeElement) ? document.activeElement.closest('li')?.dataset.id : null;
-  let heading = '';
-  const rows = [];
+  const ages = new Map(); // from each age its rows, the list's order kept
   for (const c of shown) {
     const age = ageOf(c.changed);
-    if (age !== heading) rows.push(h('li.age', { role: 'presentation' }, heading = age));
-    rows.push(h('li', { 'data-id': c.id, class: c.id === current ? 'current' : null },
-      h('a.conversation', {
-        href: `/c/${encodeURIComponent(c.id)}`, 'aria-current': c.id === current ? 'page' : null, dir: 'auto', title: c.title,
-        onclick: (e) => { if (e.metaKey || e.ctrlKey || e.shiftKey) return; e.preventDefault(); host.open(c.id); },
-      }, h('span', null, c.title || 'Untitled'), c.pending && h('span.pending-dot', { title: 'Waits for your reply' }, h('span.visually-hidden', null, '(waits for your reply)'))),
-      menuButton(`More about ${c.title || 'this conversation'}`, () => actions(c))));
+    ages.set(age, [...(ages.get(age) || []), row(c)]);
   }
-  if (cursor) rows.push(h('li', null, h('button.link', { type: 'button', onclick: more }, 'Show more')));
-  fill(list, rows);
+  fill(list, [...ages].map(([age, rows]) => {
+    const id = freshId('age');
+    return h('section', { 'aria-labelledby': id }, h('h2.age', { id }, age), h('ul', null, rows));
+  }), cursor && h('button.link.rest', { type: 'button', onclick: more }, 'Show more'));
   if (focusedId) list.querySelector(`li[data-id="${CSS.escape(focusedId)}"] a`)?.focus();
 }
+
+const row = (c) => h('li', { 'data-id': c.id, class: c.id === current ? 'current' : null },
+  h('a.conversation', {
+    href: `/c/${encodeURIComponent(c.id)}`, 'aria-current': c.id === current ? 'page' : null, title: c.title,
+    onclick: (e) => { if (e.metaKey || e.ctrlKey || e.shiftKey) return; e.preventDefault(); host.open(c.id); },
+  }, h('span', { dir: 'auto' }, c.title || 'Untitled'), c.pending && h('span.pending-dot', { title: 'Waits for your reply' }, h('span.visually-hidden', null, '(waits for your reply)'))),
+  menuButton(`More about ${c.title || 'this conversation'}`, () => actions(c)));
 
 function ageOf(changed) {
   const days = (new Date().setHours(0, 0, 0, 0) - new Date(changed).setHours(0, 0, 0, 0)) / 864e5;

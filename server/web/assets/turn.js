@@ -69,6 +69,7 @@ export class Turn {
   /** Takes an event of the stream. @param {string} event @param {any} data */
   take(event, data) {
     switch (event) {
+      case 'turn': this.text = ''; break; // from its beginning
       case 'waiting': this.#say('Waiting for the turn before to end'); break;
       case 'understood': this.#understood(data.question); this.#say('Searching'); break;
       case 'retrieved':
@@ -277,21 +278,21 @@ export class Turn {
 
   // What went wrong.
 
-  /** @param {string} text what happened @param {string} [again] what the button says */
-  broken(text, again = 'Retry') {
+  /** @param {string} text what happened @param {string} [sign] its picture */
+  broken(text, sign = 'warning') {
     this.#settle();
     this.#sentences.end();
     this.element.dataset.kind = 'broken';
     if (this.text) this.#draw(true);
     announce(text);
-    fill(this.after, h('.broken', null, icon('warning'), h('span', { dir: 'auto' }, text),
-      h('button.quiet', { type: 'button', onclick: () => this.host.retry(this) }, icon('retry'), again)));
+    fill(this.after, h(`.broken.${sign}`, null, icon(sign), h('span', { dir: 'auto' }, text),
+      h('button.quiet', { type: 'button', onclick: () => this.host.retry(this) }, icon('retry'), 'Retry')));
   }
 
   /** A stored turn that was broken off: what was shown of it. */
   partial(text) {
     this.text = text;
-    this.broken('Stopped here.');
+    this.broken('Stopped here.', 'stop');
   }
 }
 

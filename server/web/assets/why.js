@@ -62,7 +62,6 @@ export function openWhy(turn) {
   const r = turn.record, t = r.trace;
   const cited = new Map();
   for (const c of r.citations) cited.set(c.passage, [...(cited.get(c.passage) || []), c.n]);
-  const best = Math.max(...t.passages.map((p) => p.cosine || 0), 0.01);
   const content = [
     h('p.why-summary', null, summary(r)),
     gates(turn),
@@ -79,7 +78,7 @@ export function openWhy(turn) {
           h('span.passage-name', { dir: 'auto' }, h('span', null, p.title.replaceAll(' > ', ' › ')),
             (cited.get(p.id) || []).map((n) => h('span.cited', { title: `Cited as ${n}` }, n))),
           h('span.passage-score', { title: p.cosine ? 'Similarity to the question' : 'Score of the ranking' },
-            h('meter', { min: 0, max: p.cosine ? best : 1, value: p.cosine || p.score, 'aria-hidden': 'true' }),
+            h('meter', { min: 0, max: 1, value: p.cosine || p.score, 'aria-hidden': 'true' }),
             h('span.figure', null, score(p.cosine || p.score)))))))),
     t.stages.length > 0 && h('section', null, h('h3', null, 'Time'), timePicture(t.stages)),
     (t.notes?.length > 0) && h('section', null, h('h3', null, 'Notes'), h('ul.notes', null, t.notes.map((n) => h('li', { dir: 'auto' }, n)))),
@@ -179,6 +178,6 @@ function outcome(was, would) {
   const same = was.kind === would.kind && was.text === would.text;
   return h(`.outcome.${would.kind}`, null,
     h('p.outcome-head', null, icon(same ? 'check' : 'chevron'), same ? 'The same as it was' : OUTCOMES[would.kind] || would.kind),
-    !same && h('p.outcome-text', { dir: 'auto' }, would.text),
+    !same && h('p.outcome-text', { dir: 'auto' }, would.text.replace(/\s*\[\d+\]/g, '')),
     !same && would.options.length > 0 && h('ul', null, would.options.map((o) => h('li', { dir: 'auto' }, o.text))));
 }
