@@ -236,6 +236,20 @@ func TestUnknownDialogue(t *testing.T) {
 	}
 }
 
+// TestLineEnds goes on after messages with the line ends of another system.
+func TestLineEnds(t *testing.T) {
+	s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
+	const first = "Hello,\r\nwhen are you open?\r\n"
+	got := s.chat(t, "", first)
+	if got.Content != hours {
+		t.Fatalf("%+v", got)
+	}
+	next := s.chat(t, "", first, strings.ReplaceAll(hours, "\n", "\r\n"), deposit)
+	if next.Askback.Conversation != got.Askback.Conversation || next.Askback.Turn != 2 || len(s.ids(t)) != 1 {
+		t.Errorf("%+v, after %s", next, got.Askback.Conversation)
+	}
+}
+
 // TestSeededHistory looks at what a generator is told of a dialogue that was not
 // known: questions as understood, and no system message.
 func TestSeededHistory(t *testing.T) {

@@ -202,18 +202,24 @@ func (r *request) converse(messages []message) *Error {
 	return nil
 }
 
-// content is the text of a message.
+// content is the text of a message, with plain line ends.
 func content(raw json.RawMessage, at string) (string, *Error) {
+	text, e := parts(raw, at)
+	return strings.ReplaceAll(text, "\r\n", "\n"), e
+}
+
+// parts joins the parts of a content.
+func parts(raw json.RawMessage, at string) (string, *Error) {
 	var text string
 	if !isSet(raw) || json.Unmarshal(raw, &text) == nil {
 		return text, nil
 	}
-	var parts []part
-	if err := json.Unmarshal(raw, &parts); err != nil {
+	var all []part
+	if err := json.Unmarshal(raw, &all); err != nil {
 		return "", refuse(http.StatusBadRequest, at, "invalid_value", fmt.Sprintf("the content is neither text nor a list of parts: %v", err))
 	}
 	var texts []string
-	for i, p := range parts {
+	for i, p := range all {
 		switch p.Type {
 		case "text":
 			texts = append(texts, p.Text)
