@@ -18,7 +18,7 @@ const module = "github.com/askback/askback/"
 // first folder; parts of internal by two. What two stages share is a small
 // value type: messages in conversation, passages in retrieval.
 var house = map[string][]string{
-	"conversation":         {"internal/edit"},
+	"conversation":         {"internal/edit", "internal/encoder", "internal/safetensors"}, // conversation/reply is the reader of replies
 	"retrieval":            {"internal/encoder", "internal/edit", "internal/ollama"}, // retrieval/minilm is the embedder
 	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama"},
 	"generation":           {"conversation", "retrieval", "internal/ollama"},

@@ -40,7 +40,12 @@
 // # How a reply is understood
 //
 // In three steps, each for what the one before is not sure of: rules, a Matcher
-// (similarity, as of an encoder), a Reader (a language model).
+// (similarity, as of an encoder), Readers (the embedded one of package reply, which
+// was trained on replies; after it a language model, if there is one). A rule decides
+// alone only where it has proved right on replies that no rule was made on: an
+// option's text word for word, a place in the list, a comparison or range, yes and no,
+// "don't know", and a question that is taken back. A Reader that agrees with the rules
+// changes nothing.
 //
 // The rules cut the reply into parts at its punctuation and before words such as
 // "but" and "maybe". Each part is read on its own, by the first rule that fits,
@@ -103,6 +108,9 @@
 // The Matcher also weighs statements in English: one that is far from the pending
 // question and its options is a question of its own, and one that is near is a
 // detail, however it sounds.
+//
+// A question that comes with a choice ("City. And when do you open?") is kept in the
+// folded question, and in Folded.Also for whoever searches.
 //
 // The rules know English, German, French, Spanish, Chinese and Hindi, the last in
 // its own script and in Latin letters. They are measured on the replayed replies in

@@ -58,7 +58,7 @@ func sound(t *testing.T, p Pending, reply string, f Folded) {
 		}
 	}
 	q := Pending{Question: valid(p.Question), Unclear: p.Unclear}
-	if lost(q, f) {
+	if Lost(q, f) {
 		t.Fatalf("%.80q to %.80q loses the question: %.200q (%s)", reply, p.Question, f.Question, f.Rule)
 	}
 	if most := len(p.Question) + len(p.Text) + 5*(detailRunes*4+len(optionsText(p))) + 100; f.Kind != ReplyNewQuestion && len(f.Question) > most {
@@ -75,7 +75,7 @@ func optionsText(p Pending) string {
 }
 
 func FuzzFold(f *testing.F) {
-	for i, c := range replies(f) {
+	for i, c := range Replies(f) {
 		if i%7 == 0 {
 			p, _ := json.Marshal(c.Pending)
 			f.Add(p, c.Reply)

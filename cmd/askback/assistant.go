@@ -15,6 +15,7 @@ import (
 
 	"github.com/askback/askback/cmd/askback/sample"
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/conversation/reply"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/gate/lora"
 	"github.com/askback/askback/pipeline"
@@ -166,7 +167,11 @@ func newAssistant(errOut io.Writer, s setup) (*assistant, error) {
 	if a.own, err = minilm.New(); err != nil {
 		return nil, err
 	}
-	a.parts = pipeline.Parts{Policy: s.gates.policy(), Matcher: a.own}
+	reader, err := reply.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	a.parts = pipeline.Parts{Policy: s.gates.policy(), Matcher: a.own, Readers: []conversation.Reader{reader}}
 	if a.parts.Clarifier, err = s.gates.cascade(screen); err != nil {
 		return nil, err
 	}
