@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -131,12 +132,14 @@ func (c *container) end(t *testing.T) {
 	if c.cmd == nil {
 		return
 	}
-	_ = c.cmd.Process.Signal(os.Interrupt)
-	late := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })
-	if err := c.cmd.Wait(); err != nil && late.Stop() {
-		t.Errorf("askback ended with %v", err)
-	} else if err != nil {
+	process := c.cmd.Process
+	_ = process.Signal(syscall.SIGTERM)
+	late := time.AfterFunc(10*time.Second, func() { _ = process.Kill() })
+	err := c.cmd.Wait()
+	if !late.Stop() {
 		t.Error("askback had to be killed")
+	} else if err != nil {
+		t.Errorf("askback ended with %v", err)
 	}
 	c.cmd = nil
 }
@@ -251,16 +254,16 @@ func demo(t *testing.T, dotenv, postgresNetwork, postgresAddress string) {
 	if out, err := c.healthcheck(t, "--ready"); err == nil || !strings.Contains(out, "503") || !strings.Contains(out, "Qdrant") {
 		t.Errorf("ready: %v: %s", err, out)
 	}
-	var problem server.Problem
-	c.call(t, "POST", turns, server.TurnMessage{Text: "How long does charging take?"}, http.StatusServiceUnavailable, &problem)
-	if problem.Service == "" || problem.Detail == "" {
-		t.Errorf("%+v", problem)
-	}
 	if postgresAddress != "" {
 		c.until(t, "Ollama", "PostgreSQL", "Qdrant")
 		postgresDoor.open(t, postgresNetwork, postgresAddress)
 	}
 	c.until(t, "Ollama", "Qdrant")
+	var problem server.Problem
+	c.call(t, "POST", turns, server.TurnMessage{Text: "How long does charging take?"}, http.StatusServiceUnavailable, &problem)
+	if problem.Service == "" || problem.Detail == "" {
+		t.Errorf("%+v", problem)
+	}
 	var list []server.ConversationInfo
 	c.call(t, "GET", "/api/conversations", nil, http.StatusOK, &list)
 
