@@ -41,7 +41,7 @@ func (c *mcpCommand) Run(ctx context.Context, out streams) error {
 			stop() // the client reads from standard error why
 		}
 	}()
-	s := mcp.New(mcp.Options{Version: release, About: cmp.Or(c.About, c.about()), Log: slog.New(slog.NewTextHandler(out.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	s := mcp.New(mcp.Options{Version: release, About: cmp.Or(c.About, c.about()), Log: slog.New(slog.NewTextHandler(out.err, nil)),
 		Backend: func(ctx context.Context) (mcp.Backend, error) {
 			select {
 			case <-opened:

@@ -42,7 +42,7 @@ type Options struct {
 	// name is refused.
 	AnyHost bool
 	Version string       // of the program
-	Log     *slog.Logger // nil: slog.Default()
+	Log     *slog.Logger // for warnings and errors; nil: slog.Default()
 }
 
 // Server serves a pipeline over the protocol.
@@ -55,7 +55,7 @@ type Server struct {
 
 // New makes a server.
 func New(o Options) *Server {
-	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Log = slog.New(warnings{cmp.Or(o.Log, slog.Default()).Handler()})
 	return &Server{o: o, users: map[string]*sdk.Server{}}
 }
 
@@ -63,6 +63,17 @@ func New(o Options) *Server {
 func (s *Server) Run(ctx context.Context, t sdk.Transport) error {
 	return s.of("").Run(ctx, t)
 }
+
+// warnings are what the SDK logs that somebody should read: it tells of each request
+// as well.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
+}
+
+func (w warnings) WithAttrs(a []slog.Attr) slog.Handler { return warnings{w.Handler.WithAttrs(a)} }
+func (w warnings) WithGroup(name string) slog.Handler   { return warnings{w.Handler.WithGroup(name)} }
 
 // Stream is Run over standard input and output, or the like: a message on each
 // line. It closes neither.
@@ -91,7 +102,7 @@ func (s *Server) of(user string) *sdk.Server {
 		return server
 	}
 	server := sdk.NewServer(&sdk.Implementation{Name: "askback", Title: "askback", Version: cmp.Or(s.o.Version, "unknown")}, &sdk.ServerOptions{
-		Instructions: strings.TrimSpace(instructions + " " + s.about()), Logger: s.o.Log, Capabilities: &sdk.ServerCapabilities{},
+		Instructions: strings.TrimSpace(instructions + " " + s.about()), Logger: s.o.Log, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		GetSessionID: func() string { return strings.ToLower(rand.Text()) + mark(user) },
 	})
 	tools{s, user}.add(server)
