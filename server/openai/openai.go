@@ -28,6 +28,9 @@ type Options struct {
 	// User says whose request it is, "" if nobody's in particular; then a request
 	// may say it in askback.user. nil: nobody's.
 	User func(*http.Request) string
+	// Blame says which service a turn's error comes from, "" if none; then the error
+	// is 503 instead of 500. nil: none.
+	Blame func(error) string
 	// Model is the name of the one model. "": DefaultModel.
 	Model string
 	// MaxBody is the largest request, in bytes. 0: 4 MiB.
@@ -124,9 +127,7 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	b, err := h.o.Backend()
 	if err != nil {
-		e := refuse(http.StatusServiceUnavailable, "", "unavailable", err.Error())
-		e.retry = 5
-		e.write(w)
+		unavailable(err).write(w)
 		return
 	}
 	// The answer may take as long as it takes.
@@ -183,6 +184,13 @@ func refuse(status int, param, code, message string) *Error {
 	return e
 }
 
+// unavailable says that something is down for the time being.
+func unavailable(err error) *Error {
+	e := refuse(http.StatusServiceUnavailable, "", "unavailable", err.Error())
+	e.retry = 5
+	return e
+}
+
 func (e *Error) write(w http.ResponseWriter) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(e.retry))
@@ -220,6 +228,11 @@ func (h *handler) fault(err error) *Error {
 	}
 	if !errors.Is(err, context.Canceled) {
 		h.o.Log.Error("a turn failed", "error", err)
+	}
+	if h.o.Blame != nil {
+		if service := h.o.Blame(err); service != "" {
+			return unavailable(fmt.Errorf("%s: %w", service, err))
+		}
 	}
 	return refuse(http.StatusInternalServerError, "", "failed", err.Error())
 }

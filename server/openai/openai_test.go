@@ -515,7 +515,16 @@ func TestFailsMidway(t *testing.T) {
 	if !strings.Contains(all, `data: {"error":{"message":"writing the answer: the model fell over"`) || strings.Contains(all, "[DONE]") || strings.Contains(all, `"finish_reason":"stop"`) {
 		t.Errorf("the stream:\n%s", all)
 	}
+	before := len(s.ids(t))
 	if got := s.refused(t, `{"messages":[{"role":"user","content":"When are you open?"}]}`); got != "500 failed" {
+		t.Error(got)
+	}
+	if ids := s.ids(t); len(ids) != before {
+		t.Errorf("a turn that nobody saw anything of is kept: %v", ids)
+	}
+	down := serve(t, conversation.NewMemory(), openai.Options{Log: quiet, Blame: func(error) string { return "Ollama" }})
+	down.quoter.Between = s.quoter.Between
+	if got := down.refused(t, `{"messages":[{"role":"user","content":"When are you open?"}]}`); got != "503 unavailable" {
 		t.Error(got)
 	}
 }

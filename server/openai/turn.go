@@ -105,7 +105,7 @@ type turn struct {
 	cancel  func() // stops the turn
 
 	begun bool   // the stream has
-	shown string // of the answer
+	shown string // the answer so far
 }
 
 // step is an event of the pipeline, or its error.
@@ -168,7 +168,11 @@ func (t *turn) run(ctx context.Context, p *pipeline.Pipeline, m pipeline.Message
 
 // fail ends the reply with an error.
 func (t *turn) fail(ctx context.Context, failed error) {
-	if _, err := t.place.close(ctx, t.r.text, t.shown); err != nil {
+	shown := t.shown
+	if !t.r.stream { // the client has seen nothing of it
+		shown = ""
+	}
+	if _, err := t.place.close(ctx, t.r.text, shown); err != nil {
 		t.h.o.Log.Warn("a conversation is not kept by its dialogue", "error", err)
 	}
 	e := t.h.fault(failed)
