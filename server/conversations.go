@@ -150,12 +150,14 @@ func (s *Server) listConversations(ctx context.Context, in *listInput) (*listOut
 	}
 	out := &listOutput{Body: []ConversationInfo{}}
 	user := User(ctx)
-	for { // again if others' conversations filled what was read
-		f := conversation.Filter{User: user, Limit: in.Limit + 1}
+	// Again, and more at once, if others' conversations, or those that changed at the
+	// same moment, filled what was read.
+	for limit := in.Limit + 1; ; limit *= 2 {
+		f := conversation.Filter{User: user, Limit: limit}
 		if after.id != "" {
 			f.Before = after.changed.Add(time.Microsecond) // stores round to it
 		}
-		read, passed := 0, 0
+		read := 0
 		last := after
 		for i, err := range store.List(ctx, f) {
 			if err != nil {
@@ -163,7 +165,6 @@ func (s *Server) listConversations(ctx context.Context, in *listInput) (*listOut
 			}
 			read++
 			if after.id != "" && after.before(i) {
-				passed++
 				continue
 			}
 			if i.User == user {
@@ -175,7 +176,7 @@ func (s *Server) listConversations(ctx context.Context, in *listInput) (*listOut
 			}
 			last = cursor{i.Changed, i.ID}
 		}
-		if read < f.Limit || passed == read {
+		if read < f.Limit {
 			return out, nil
 		}
 		after = last

@@ -231,7 +231,7 @@ func events(t *testing.T, r *http.Response) iter.Seq[event] {
 	}
 	return func(yield func(event) bool) {
 		lines := bufio.NewScanner(r.Body)
-		lines.Buffer(nil, 1<<20)
+		lines.Buffer(nil, 16<<20)
 		var e event
 		for lines.Scan() {
 			name, value, _ := strings.Cut(lines.Text(), ":")

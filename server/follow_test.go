@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -361,6 +362,40 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// A reader that takes nothing for too long is given up, not its turn.
+func TestPatience(t *testing.T) {
+	server.SetPatience(50 * time.Millisecond)
+	defer server.SetPatience(time.Minute)
+	piece := strings.Repeat("word ", 20_000)
+	w := &writer{pieces: []string{piece, piece, piece, piece, piece, piece, piece, piece}, let: make(chan struct{})}
+	b := newBench(t, w, conversation.NewMemory(), func(_ *server.Options, h *http.Server) {
+		h.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // so that what is not read is soon felt
+			return ctx
+		}
+	})
+	b.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(16 << 10)
+		}
+		return c, err
+	}
+	slow := b.do(t.Context(), "POST", turns, message{"text": question, "key": "k"}, "Accept", asStream)
+	for range w.pieces {
+		w.let <- struct{}{}
+	}
+	eventually(t, "the turn ends", func() bool { return len(b.stored()) == 1 })
+	time.Sleep(200 * time.Millisecond)
+	if text, err := io.ReadAll(slow.Body); err == nil || strings.Contains(string(text), "event: end") {
+		t.Errorf("read %d bytes to the end, %v", len(text), err)
+	}
+	server.SetPatience(time.Minute)
+	if s := follow(t, b.do(t.Context(), "GET", turns+"/k/events", nil)); s.text != strings.Repeat(piece, len(w.pieces)) || !s.ended {
+		t.Errorf("%d bytes of %d, ended %v", len(s.text), len(piece)*len(w.pieces), s.ended)
+	}
+}
+
 // What goes wrong in a turn ends its stream with a problem; the message can be sent
 // again with its key.
 func TestGoesWrong(t *testing.T) {
@@ -472,12 +507,12 @@ func TestElsewhere(t *testing.T) {
 	}
 	leave()
 	r := other.do(t.Context(), "GET", turns+"/k/events", nil)
-	rest := other.do(t.Context(), "GET", turns+"/k/events", nil, "Last-Event-ID", "7")
+	rest := other.do(t.Context(), "GET", turns+"/k/events", nil, "Last-Event-ID", "2000000000")
 	w.let <- struct{}{}
 	if s := follow(t, r); s.names != " turn result end" || s.result.Text != "200." {
 		t.Errorf("events%s, %+v", s.names, s.result)
 	}
-	if s := follow(t, rest); s.names != " result end" || s.last != 9 {
+	if s := follow(t, rest); s.names != " result end" || s.last != 2000000002 {
 		t.Errorf("events%s to %d", s.names, s.last)
 	}
 }
