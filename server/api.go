@@ -6,7 +6,6 @@ import (
 	"path"
 	"reflect"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -78,9 +77,6 @@ func schemaName(t reflect.Type, hint string) string {
 func handle[I, O any](s *Server, o huma.Operation, f func(context.Context, *I) (*O, error)) {
 	describe(s, &o)
 	huma.Register(s.api, o, func(ctx context.Context, in *I) (*O, error) {
-		// The body is here. Left alone, the limit of its time would end the request's
-		// context when it is over, however far the answer is.
-		_ = control(ctx).SetReadDeadline(time.Time{})
 		out, err := f(ctx, in)
 		if err != nil {
 			return nil, s.problemOf(ctx, err)
@@ -95,7 +91,7 @@ func describe(s *Server, o *huma.Operation) {
 		o.MaxBodyBytes = maxBody
 	}
 	if o.BodyReadTimeout == 0 {
-		o.BodyReadTimeout = 30 * time.Second
+		o.BodyReadTimeout = s.o.BodyTime
 	}
 	if o.Responses == nil {
 		o.Responses = map[string]*huma.Response{}

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // policy is what a page of ours may load: what the server itself gives.
@@ -21,7 +23,7 @@ func (s *Server) Handler() http.Handler {
 	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		write(w, problem(http.StatusForbidden, "cross_origin", "a page of another site may not do this"))
 	}))
-	return headers(s.hosts(foreign.Handler(s.users(controls(s.mux)))))
+	return headers(s.hosts(foreign.Handler(s.users(s.controls(s.mux)))))
 }
 
 // headers sets those of every response.
@@ -59,11 +61,35 @@ func (s *Server) hosts(next http.Handler) http.Handler {
 	})
 }
 
-// controls hands the control of the connection on to the operations.
-func controls(next http.Handler) http.Handler {
+// controls limits the time that a request's body may take to arrive, and hands the
+// control of the connection on to the operations.
+func (s *Server) controls(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), controlKey{}, http.NewResponseController(w))))
+		c := http.NewResponseController(w)
+		r = r.WithContext(context.WithValue(r.Context(), controlKey{}, c))
+		var limit time.Time
+		if r.ContentLength != 0 { // -1 if it is not known
+			limit = time.Now().Add(s.o.BodyTime)
+			r.Body = &timedBody{r.Body, c}
+		}
+		_ = c.SetReadDeadline(limit) // where it matters, unlimited fails too
+		next.ServeHTTP(w, r)
 	})
+}
+
+// timedBody lifts the limit of its time once it is there. Left alone, the limit
+// would end the request's context when it is over, however far the answer is.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 type controlKey struct{}

@@ -1,9 +1,14 @@
 package server_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/server"
@@ -106,4 +111,60 @@ func FuzzTurnBody(f *testing.F) {
 			t.Errorf("%q: %s, %s", body, r.Status, b.log)
 		}
 	})
+}
+
+// A body that does not arrive is not waited for, wherever it is sent; one that is
+// there sets no limit to the answer.
+func TestSlowBody(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	b := newBench(t, &writer{pieces: []string{"200"}}, conversation.NewMemory(), func(o *server.Options, _ *http.Server) { o.BodyTime = limit })
+	b.server.Handle("/reads", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			w.WriteHeader(http.StatusRequestTimeout)
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			w.WriteHeader(http.StatusTeapot)
+		case <-time.After(2 * limit):
+		}
+	}))
+	b.server.Handle("/ignores", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"POST", turns, `{"te`, 408},
+		{"PATCH", "/api/conversations/a", `{"te`, 408},
+		{"GET", "/api/conversations", `{"te`, 200},
+		{"POST", "/reads", `{"te`, 408},
+		{"POST", "/ignores", `{"te`, 200},
+		{"POST", "/reads", `{"text": 12345678}`, 200},
+	} {
+		for _, length := range []string{"Content-Length: 18", "Transfer-Encoding: chunked"} {
+			body := c.body
+			if strings.HasPrefix(length, "T") {
+				body = fmt.Sprintf("%x\r\n%s\r\n", len(body), body)
+				if len(c.body) == 18 {
+					body += "0\r\n\r\n"
+				}
+			}
+			conn, err := net.Dial("tcp", b.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n%s\r\n\r\n%s", c.method, c.path, length, body)
+			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+			r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Errorf("%s %s, %s: %v", c.method, c.path, length, err)
+				continue
+			}
+			r.Body.Close()
+			if r.StatusCode != c.status {
+				t.Errorf("%s %s, %s: %s, want %d", c.method, c.path, length, r.Status, c.status)
+			}
+		}
+	}
 }

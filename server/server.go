@@ -64,6 +64,9 @@ type Options struct {
 	// MaxTurns is how many turns may run or wait at once, over all
 	// conversations. 0: 256.
 	MaxTurns int
+	// BodyTime is how long the body of a request may take to arrive; uploads have
+	// longer. 0: 30 s.
+	BodyTime time.Duration
 	// TurnLimit is how long a turn may take. 0: 30 min.
 	TurnLimit time.Duration
 }
@@ -96,6 +99,7 @@ func New(o Options) (*Server, error) {
 	o.Heartbeat = cmp.Or(o.Heartbeat, 10*time.Second)
 	o.Keep = cmp.Or(o.Keep, 5*time.Minute)
 	o.MaxTurns = cmp.Or(o.MaxTurns, 256)
+	o.BodyTime = cmp.Or(o.BodyTime, 30*time.Second)
 	o.TurnLimit = cmp.Or(o.TurnLimit, 30*time.Minute)
 	s := &Server{o: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), ops: http.NewServeMux(),
 		openErr: unavailable(errors.New("the server is starting")), failed: make(chan error, 1)}
