@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -129,7 +130,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Addr = DefaultAddr
 	}
 	host, port, err := net.SplitHostPort(o.Addr)
-	if err != nil || host == "" || port == "" {
+	if number, bad := strconv.ParseUint(port, 10, 16); err != nil || host == "" || bad != nil || number == 0 {
 		return o, fmt.Errorf("opening Qdrant: the address %q is not host:port, such as %s (the gRPC port, without http://)", o.Addr, DefaultAddr)
 	}
 	if o.TLSConfig != nil {

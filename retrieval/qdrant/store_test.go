@@ -72,6 +72,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{"no embedder", qdrant.Options{}, "Embedder is not set", nil},
 		{"a URL", qdrant.Options{Embedder: embedder, Addr: "http://localhost:6334"}, "host:port", nil},
+		{"a URL without a port", qdrant.Options{Embedder: embedder, Addr: "http://localhost"}, "host:port", nil},
 		{"no port", qdrant.Options{Embedder: embedder, Addr: "localhost"}, "host:port", nil},
 		{"key in plain text", qdrant.Options{Embedder: embedder, Addr: "qdrant.example.com:6334", APIKey: "secret"}, "turn on TLS for qdrant.example.com:6334", qdrant.ErrPlaintextKey},
 		{"key in plain text to a private host", qdrant.Options{Embedder: embedder, Addr: "10.1.2.3:6334", APIKey: "secret"}, "10.1.2.3", qdrant.ErrPlaintextKey},
