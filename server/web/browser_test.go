@@ -83,7 +83,7 @@ func newPage(t *testing.T, s *site, path string, l look) *page {
 		t.Fatalf("starting Chromium: %v; install it with server/web/browsersetup", browser.err)
 	}
 	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
-	ctx, cancelTime := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancelTime := context.WithTimeout(ctx, 10*time.Minute)
 	p := &page{t: t, site: s, ctx: ctx}
 	own, _ := url.Parse(s.URL)
 	console := chromedp.Console(ctx)
@@ -190,7 +190,7 @@ func eval[T any](p *page, expression string) T {
 // until waits for an expression to be true.
 func (p *page) until(what, expression string) {
 	p.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		ok, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
 		if ok && err == nil {

@@ -85,6 +85,14 @@ func TestAskBack(t *testing.T) {
 	if err != nil || len(c.Turns) != 2 {
 		t.Errorf("%d turns stored (%v); a preview stores none", len(c.Turns), err)
 	}
+	// What was chosen stays marked while the conversation goes on.
+	p.press("\x1b")
+	p.ask("What does ERR-5172 mean?")
+	if got := p.text(".option.chosen"); !strings.Contains(got, "Cargo 2") {
+		t.Errorf("the chosen option is marked no more: %q", got)
+	}
+	p.click(".turn:last-child .why")
+	p.until("the panel", "!document.querySelector('#panel').hidden")
 	// A passage opened from the panel leads back to it.
 	p.click("#panel .passage-row")
 	p.until("the passage", "document.querySelector('#panel .passage-text p')")

@@ -236,8 +236,8 @@ export class Chat {
   /** Sends a turn's message again. @param {Turn} turn */
   retry(turn) {
     if (this.busy) return;
-    const text = turn.user.textContent;
-    if (turn.record) return this.send(text, { text });
+    const text = turn.user.textContent, question = turn.record?.question || text;
+    if (turn.record) return this.send(question, { question });
     // The key stays: a turn that has ended after all does not run again.
     const message = { ...(turn.message || { text }), key: turn.id || api.newKey() };
     if (!turn.text) this.#drop(turn);
@@ -297,6 +297,7 @@ export class Chat {
    * off. Gives the problem that the turn ended with, or null.
    */
   async #follow(turn, message, signal) {
+    let tries = AGAIN.length;
     for (let attempt = 0; ; attempt++) {
       const before = turn.last;
       let problem = null;
@@ -305,7 +306,7 @@ export class Chat {
         for await (const e of stream) {
           if (e.id) turn.last = e.id;
           if (e.event === 'end') return problem;
-          if (e.event === 'error') problem = Object.assign(new api.Problem(0, e.data.problem || e.data), { told: true });
+          if (e.event === 'error') problem = new api.Problem(0, e.data);
           else turn.take(e.event, e.data);
         }
         if (problem || turn.record) return problem;
@@ -313,10 +314,10 @@ export class Chat {
         if (!(e instanceof api.Problem)) throw e;
         if (e.status === 404) return new api.Problem(404, { code: 'unsent', detail: 'The message did not arrive. Your question is kept.' });
         if (e.status !== 0) return e; // the server's own word
-        if (message && attempt === 0 && !turn.last) problem = e; // it may never have arrived
+        if (message && !turn.last) tries = 2; // it may never have arrived, and is kept
       }
       if (turn.last !== before) attempt = 0;
-      if (attempt >= AGAIN.length || (problem && attempt >= 1)) {
+      if (attempt >= tries) {
         return new api.Problem(0, turn.last ? { code: 'interrupted', detail: 'The answer was interrupted.' }
           : { code: 'unsent', service: 'askback', detail: 'The askback server cannot be reached. Your question is kept.' });
       }
@@ -328,14 +329,14 @@ export class Chat {
   #ended(turn) {
     this.#settleBefore(turn);
     if (turn.record.kind === 'clarification') this.#wait(turn);
-    else if (this.waiting === null) this.told.titled('');
+    else if (document.activeElement === document.body && !matchMedia('(pointer: coarse)').matches) composer.focus();
   }
 
-  /** The clarification that a turn replied to is settled. */
+  /** The clarification that a turn replied to is settled, and says how. */
   #settleBefore(turn) {
     const reply = turn.record?.trace.reply;
-    const asked = this.turns.findLast((t) => t !== turn && t.record?.clarification && (!reply || t.record.clarification === reply.pending));
-    if (asked && (reply || turn.record)) asked.settled((reply?.chosen || []).map((o) => o.id));
+    if (!reply) return;
+    this.turns.find((t) => t.record?.clarification === reply.pending)?.settled((reply.chosen || []).map((o) => o.id));
   }
 
   #wait(turn) {
@@ -344,7 +345,7 @@ export class Chat {
     composer.setWaiting(turn.record.options.length);
     // Where nothing is being written, the options can be chosen with a key at once.
     const active = document.activeElement;
-    if ((active === document.body || composer.focused()) && composer.text().trim() === '' && turn.focusOptions()) return;
+    if ((active === document.body || composer.focused()) && composer.text().trim() === '') turn.focusOptions();
   }
 
   #failed(turn, message, problem, waited) {
@@ -358,7 +359,6 @@ export class Chat {
     }
     if (code === 'settled' || code === 'no_pending') {
       this.#drop(turn);
-      waited?.settled([], 'This question was settled already, perhaps in another window. The conversation was brought up to date.');
       const note = 'That question had been settled already, perhaps in another window. The conversation is up to date now.';
       if (message?.text) composer.set(message.text);
       this.open(this.id).then(() => composer.say(note));

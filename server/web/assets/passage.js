@@ -5,8 +5,7 @@ import { markQuote, render } from './markdown.js';
 import * as panel from './panel.js';
 
 /**
- * @param {{passage: string, title: string, source?: string, quote?: string, n?: number, back?: () => void,
- *   others?: {n: number, open: () => void}[]}} what
+ * @param {{passage: string, title: string, source?: string, quote?: string, n?: number, back?: () => void}} what
  */
 export async function openPassage({ passage, title, source, quote, n, back }) {
   const parts = title.split(' > ');

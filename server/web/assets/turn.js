@@ -221,8 +221,7 @@ export class Turn {
       h('span', null, 'Or write it in your own words. '),
       h('button.link', { type: 'button', onclick: () => this.host.ask('Just answer', 'text') }, 'Just answer'),
       h('button.link', { type: 'button', onclick: () => this.host.ask('Never mind', 'text') }, 'Never mind'));
-    this.note = h('p.asks-note', { role: 'status' });
-    fill(this.body, h('.asks', null, text, this.options.length > 0 && group, this.instead, this.note));
+    fill(this.body, h('.asks', null, text, this.options.length > 0 && group, this.instead));
     this.#waits(false);
   }
 
@@ -265,15 +264,13 @@ export class Turn {
   wait() {
     if (this.record?.kind !== 'clarification') return;
     this.#waits(true);
-    fill(this.note);
   }
 
-  /** It waits no more. @param {string[]} chosen ids of the options @param {string} [note] */
-  settled(chosen = [], note = '') {
+  /** It waits no more. @param {string[]} chosen ids of the options */
+  settled(chosen = []) {
     if (this.record?.kind !== 'clarification') return;
     this.#waits(false);
     this.record.options.forEach((o, i) => this.options[i].classList.toggle('chosen', chosen.includes(o.id)));
-    fill(this.note, note);
   }
 
   // What went wrong.
