@@ -89,7 +89,7 @@ func (c *listConversations) Run(ctx context.Context, out streams) error {
 			continue
 		}
 		if n++; n == 1 {
-			fmt.Fprintln(table, "CONVERSATION\tUSER\tTURNS\tCHANGED\t")
+			fmt.Fprintln(table, "CONVERSATION\tUSER\tTURNS\tCHANGED\tTITLE\t")
 		}
 		state := ""
 		switch {
@@ -98,7 +98,7 @@ func (c *listConversations) Run(ctx context.Context, out streams) error {
 		case i.Pending:
 			state = "waits for a reply"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", printable(i.ID), printable(i.User), i.Turns, i.Changed.Local().Format(time.DateTime), state)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(i.ID), printable(i.User), i.Turns, i.Changed.Local().Format(time.DateTime), printable(i.Title), state)
 	}
 	if n == 0 && !c.JSON {
 		fmt.Fprintln(out.err, "No conversations.")
