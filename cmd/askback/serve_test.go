@@ -25,8 +25,16 @@ type serving struct {
 	stop func() int   // ends it, and gives its exit code
 }
 
-// serve starts the program's server on a free port.
+// serve starts the program's server, and waits until it is ready.
 func serve(t *testing.T, args ...string) *serving {
+	t.Helper()
+	s := listening(t, args...)
+	s.ready(t)
+	return s
+}
+
+// listening starts the program's server, and waits until it listens.
+func listening(t *testing.T, args ...string) *serving {
 	t.Helper()
 	s := &serving{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,13 +55,19 @@ func serve(t *testing.T, args ...string) *serving {
 	}
 	go io.Copy(io.Discard, out)
 	s.url = strings.TrimSpace(strings.TrimPrefix(line, "askback serves "))
+	return s
+}
+
+// ready waits until questions are answered.
+func (s *serving) ready(t *testing.T) {
+	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		r, err := http.Get(s.url + "/readyz")
 		if err == nil {
 			r.Body.Close()
 		}
 		if err == nil && r.StatusCode == http.StatusOK {
-			return s
+			return
 		}
 		if time.Now().After(end) {
 			t.Fatalf("not ready after a minute: %v", err)
