@@ -35,7 +35,8 @@
 // stream was given to its end the answer to that is 204, which makes an
 // EventSource stop. Some minutes after its end, or after a restart of the server, a
 // turn is given from the store: whole, or, to a client that has the first part, its
-// result alone.
+// result alone. One that runs in another process with the same store is given when it
+// is stored; only that process can stop it.
 //
 // # Errors
 //

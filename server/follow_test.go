@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -242,6 +243,32 @@ func TestStop(t *testing.T) {
 	}
 	if r := b.do(t.Context(), "DELETE", turns+"/k", nil); r.StatusCode != 204 || b.stored()[1].Kind != conversation.KindAnswer {
 		t.Errorf("stopping what has ended: %s", r.Status)
+	}
+}
+
+// Stopped again and again, nothing is left of the turns.
+func TestStopOften(t *testing.T) {
+	w := &writer{pieces: []string{"The ", "deposit"}, let: make(chan struct{})}
+	b := newBench(t, w, conversation.NewMemory(), nil)
+	var before int
+	for i := range 50 {
+		key := fmt.Sprint(i)
+		_, r := b.begin(t.Context(), key)
+		if stop := b.do(t.Context(), "DELETE", turns+"/"+key, nil); stop.StatusCode != 204 {
+			t.Fatalf("stopping: %s", stop.Status)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+		if n := w.running.Load(); n != 0 {
+			t.Fatalf("%d generators run after stop %d", n, i+1)
+		}
+		if i == 4 {
+			before = runtime.NumGoroutine()
+		}
+	}
+	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before+2 })
+	if n := len(b.stored()); n != 50 {
+		t.Errorf("%d turns are stored", n)
 	}
 }
 
