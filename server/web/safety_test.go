@@ -234,6 +234,7 @@ func TestHandler(t *testing.T) {
 		{"GET", "/", 200, "text/html; charset=utf-8"},
 		{"HEAD", "/c/x", 200, "text/html; charset=utf-8"},
 		{"GET", "/c/", 404, ""},
+		{"GET", "/c/x%2Fy", 200, "text/html; charset=utf-8"},
 		{"GET", "/c/x/y", 404, ""},
 		{"GET", "/assets/main.js", 200, "text/javascript; charset=utf-8"},
 		{"GET", "/assets/style.css", 200, "text/css; charset=utf-8"},

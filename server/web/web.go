@@ -62,7 +62,8 @@ func Handler() http.Handler {
 	all["/favicon.ico"] = all["/assets/icon.svg"]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.URL.Path
-		if rest, ok := strings.CutPrefix(name, "/c/"); name == "/" || ok && rest != "" && !strings.Contains(rest, "/") {
+		// As it was sent: an id may hold a slash, which is %2F there.
+		if rest, ok := strings.CutPrefix(r.URL.EscapedPath(), "/c/"); name == "/" || ok && rest != "" && !strings.Contains(rest, "/") {
 			name = "/index.html"
 		}
 		f, ok := all[name]
