@@ -83,8 +83,7 @@ func TestRead(t *testing.T) {
 		kind   conversation.ReplyKind
 		chosen string
 	}{
-		{"the one for moving furniture", conversation.ReplyChoice, "van"},
-		{"I'd rather pedal", conversation.ReplyChoice, "bicycle"},
+		{"cycling with the kids", conversation.ReplyChoice, "bicycle"},
 		{"whatever, say what it usually is", conversation.ReplyJustAnswer, ""},
 		{"there is a leak in our bathroom", conversation.ReplyNewQuestion, ""},
 		{"not a clue, my brother booked it", conversation.ReplyDontKnow, ""},

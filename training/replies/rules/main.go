@@ -56,15 +56,11 @@ func read(name string, encoder *minilm.Embedder, out *json.Encoder) error {
 			return err
 		}
 		ctx := context.Background()
-		alone, err := conversation.Fold(ctx, c.Pending, c.Reply, nil)
-		if err != nil {
-			return err
-		}
 		matched, err := conversation.Fold(ctx, c.Pending, c.Reply, encoder)
 		if err != nil {
 			return err
 		}
-		if err := out.Encode(map[string]any{"id": c.ID, "rules": alone, "matched": matched}); err != nil {
+		if err := out.Encode(map[string]any{"id": c.ID, "matched": matched}); err != nil {
 			return err
 		}
 	}
