@@ -221,7 +221,7 @@ func (c countedEmbedder) EmbedDocuments(ctx context.Context, texts []string) ([]
 // lasting reports whether an error stays until the user has put it right: what was
 // given is wrong, or a server refuses it.
 func lasting(err error) bool {
-	for _, k := range []error{errUsage, qdrant.ErrDenied, qdrant.ErrMismatch, qdrant.ErrVersion, qdrant.ErrPlaintextKey} {
+	for _, k := range []error{errUsage, qdrant.ErrDenied, qdrant.ErrMismatch, qdrant.ErrVersion, qdrant.ErrPlaintextKey, postgres.ErrDenied} {
 		if errors.Is(err, k) {
 			return true
 		}

@@ -202,7 +202,9 @@ func TestServeFailsFast(t *testing.T) {
 		}
 		t.Chdir(t.TempDir())
 		var out, errs bytes.Buffer
-		code := run(t.Context(), []string{"serve", "--addr=127.0.0.1:0", "--store=" + strings.Replace(where, "askback@", "nobody_of_that_name@", 1)}, streams{strings.NewReader(""), &out, &errs})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		code := run(ctx, []string{"serve", "--addr=127.0.0.1:0", "--store=" + strings.Replace(where, "askback@", "nobody_of_that_name@", 1)}, streams{strings.NewReader(""), &out, &errs})
 		if code != exitFailed || !strings.Contains(errs.String(), "nobody_of_that_name") {
 			t.Errorf("exit code %d, %s", code, &errs)
 		}
