@@ -10,9 +10,6 @@ import "slices"
 func Repeats(asked []Pending, text string, options []Option) bool {
 	k, texts, passages := key(text), optionTexts(options), optionPassages(options)
 	for _, a := range asked {
-		if a.Settled == ReplyCancel { // its question was taken back, and is asked once more
-			continue
-		}
 		if k != "" && key(a.Text) == k {
 			return true
 		}

@@ -31,6 +31,9 @@ type decision struct {
 	Topic float64 `json:"topic"`
 	// Sure is the probability from which nobody else need be asked.
 	Sure float64 `json:"sure"`
+	// Choose is the least probability of an option that is chosen. Below it the words
+	// are kept as a detail, and reach the search.
+	Choose float64 `json:"choose"`
 	// Meant is the probability from which one of several options is meant.
 	Meant float64 `json:"meant"`
 }
@@ -137,6 +140,8 @@ func kindFeatures(p conversation.Pending, reply string, rules conversation.Folde
 	)
 }
 
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
 func boolean(b bool) float64 {
 	if b {
 		return 1
@@ -221,9 +226,12 @@ func (r *Reader) decide(p conversation.Pending, reply string, rules conversation
 		}
 		return 0
 	})
+	if out.Kind == conversation.ReplyChoice && sigmoid(meant[order[0]]) < d.Choose {
+		out.Kind, out.Unsure = conversation.ReplyDetail, true
+	}
 	likely := 0 // options that are likely to be meant
 	for _, i := range order {
-		if 1/(1+math.Exp(-meant[i])) >= d.Meant {
+		if sigmoid(meant[i]) >= d.Meant {
 			likely++
 		}
 	}
