@@ -20,8 +20,8 @@ const module = "github.com/askback/askback/"
 var house = map[string][]string{
 	"conversation":         {"internal/edit", "internal/encoder", "internal/safetensors"}, // conversation/reply is the reader of replies
 	"retrieval":            {"internal/encoder", "internal/edit", "internal/ollama"}, // retrieval/minilm is the embedder
-	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama"},
-	"generation":           {"conversation", "retrieval", "internal/ollama"},
+	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama", "internal/untrusted"},
+	"generation":           {"conversation", "retrieval", "internal/ollama", "internal/untrusted"},
 	"pipeline":             {"conversation", "retrieval", "gate", "generation"},
 	"server":               {"conversation", "retrieval", "gate", "generation", "pipeline"},
 	"internal/encoder":     {"internal/safetensors"},
@@ -31,6 +31,7 @@ var house = map[string][]string{
 	"internal/edit":        {},
 	"internal/qdranttest":  {},
 	"internal/ollama":      {},
+	"internal/untrusted":   {},
 	"internal/ollamatest":  {},  // for tests
 	"cmd":                  nil, // wires everything
 	"examples":             nil,

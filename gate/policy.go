@@ -83,7 +83,8 @@ type Gate struct {
 	Policy    Policy
 }
 
-// Decide runs the clarifier on r and applies the policy. A clarifier that
+// Decide runs the clarifier on r, without what in it speaks to the assistant, and
+// applies the policy. A clarifier that
 // fails or is late never fails the turn; only ctx being done is an error.
 func (g Gate) Decide(ctx context.Context, r Request, b Budget) (d Decision, err error) {
 	d = Decision{Stage: r.Stage, Threshold: g.Threshold(r.Stage)}
@@ -97,7 +98,7 @@ func (g Gate) Decide(ctx context.Context, r Request, b Budget) (d Decision, err 
 		d.Reason = ReasonBudget
 		return d, nil
 	}
-	v, err := g.clarify(ctx, r)
+	v, err := g.clarify(ctx, asData(r))
 	if ctx.Err() != nil {
 		return d, ctx.Err()
 	}

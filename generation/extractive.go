@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/askback/askback/internal/untrusted"
 	"github.com/askback/askback/retrieval"
 )
 
@@ -116,7 +117,7 @@ func (ev *evidence) write(picks []pick, assumption string) (pieces []string, cit
 			citations[n-1].Quote = quotable(passage.Text[ev.start(picks, i):u.end])
 		} else {
 			citations = append(citations, Citation{
-				N: n + 1, Passage: passage.ID, Title: clean(passage.Title), Source: clean(passage.Source), Quote: quotable(passage.Text[u.start:u.end]),
+				N: n + 1, Passage: passage.ID, Title: untrusted.Visible(passage.Title), Source: untrusted.Visible(passage.Source), Quote: quotable(passage.Text[u.start:u.end]),
 			})
 		}
 		last = p

@@ -2,7 +2,6 @@ package generation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/internal/untrusted"
 	"github.com/askback/askback/retrieval"
 	"github.com/tmc/langchaingo/llms"
 )
@@ -141,8 +141,8 @@ Rules:
 // historyLimit is the number of messages of the dialogue that a model is shown.
 const historyLimit = 6
 
-// prompt words the request for a model. Passages and question are JSON, which
-// escapes < and >, so that no text in them can end the block it stands in.
+// prompt words the request for a model. Passages and question are JSON (see
+// untrusted.JSON), so that no text in them can end the block it stands in.
 func prompt(r Request) ([]llms.MessageContent, error) {
 	type numbered struct {
 		N     int    `json:"n"`
@@ -152,22 +152,22 @@ func prompt(r Request) ([]llms.MessageContent, error) {
 	passages := make([]numbered, len(r.Passages))
 	for i, p := range r.Passages {
 		text := p.Text
-		if !aboutCommands.MatchString(r.Question) {
-			text = withoutCommands(text)
+		if !untrusted.AboutCommands(r.Question) {
+			text = untrusted.WithoutCommands(text)
 		}
-		passages[i] = numbered{i + 1, clean(p.Title), clean(text)}
+		passages[i] = numbered{i + 1, untrusted.Visible(p.Title), untrusted.Visible(text)}
 	}
-	data, err := json.MarshalIndent(passages, "", " ")
+	data, err := untrusted.JSON(passages, true)
 	if err != nil {
 		return nil, fmt.Errorf("writing the passages for the model: %w", err)
 	}
-	question, err := json.Marshal(clean(r.Question))
+	question, err := untrusted.JSON(untrusted.Visible(r.Question), false)
 	if err != nil {
 		return nil, fmt.Errorf("writing the question for the model: %w", err)
 	}
 	ask := fmt.Sprintf("<passages>\n%s\n</passages>\n\nQuestion: %s", data, question)
 	if r.Assumption != "" {
-		assumption, err := json.Marshal(clean(r.Assumption))
+		assumption, err := untrusted.JSON(untrusted.Visible(r.Assumption), false)
 		if err != nil {
 			return nil, fmt.Errorf("writing the assumption for the model: %w", err)
 		}
@@ -182,22 +182,7 @@ func prompt(r Request) ([]llms.MessageContent, error) {
 		if m.Role == conversation.Assistant {
 			role = llms.ChatMessageTypeAI
 		}
-		messages = append(messages, llms.TextParts(role, template.ReplaceAllString(clean(m.Text), " ")))
+		messages = append(messages, llms.TextParts(role, untrusted.WithoutMarks(untrusted.Visible(m.Text))))
 	}
 	return append(messages, llms.TextParts(llms.ChatMessageTypeHuman, ask)), nil
-}
-
-// withoutCommands gives a passage without the sentences that speak to the
-// assistant.
-func withoutCommands(text string) string {
-	var kept strings.Builder
-	at := 0
-	for _, u := range split(text) {
-		if speaksToAssistant(text[u.start:u.end]) {
-			kept.WriteString(text[at:u.start])
-			at = u.end
-		}
-	}
-	kept.WriteString(text[at:])
-	return kept.String()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/internal/untrusted"
 	"github.com/askback/askback/retrieval"
 )
 
@@ -65,12 +66,12 @@ func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, erro
 	}
 	ev.identifiers = asked(ev.query, all.String())
 	var texts []string
-	mayQuoteCommands := aboutCommands.MatchString(r.Question)
+	mayQuoteCommands := untrusted.AboutCommands(r.Question)
 	for p, passage := range r.Passages {
 		units := split(passage.Text)
 		ev.units = append(ev.units, units)
 		for i, u := range units {
-			if u.kind == heading || asks(u) || !mayQuoteCommands && speaksToAssistant(passage.Text[u.start:u.end]) {
+			if u.kind == heading || asks(u) || !mayQuoteCommands && untrusted.Commands(passage.Text[u.start:u.end]) {
 				continue
 			}
 			c := candidate{unit: u, passage: p, index: i, context: titleLine(passage.Title) + under(units, i)}

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/rivo/uniseg"
+	"github.com/askback/askback/internal/untrusted"
 )
 
 // kind says what a unit of a passage is.
@@ -223,7 +223,7 @@ func (s *splitter) add(start, end int, k kind) bool {
 	piece = strings.TrimSpace(piece)
 	line := readable(piece)
 	if k == code {
-		line = strings.TrimSpace(clean(piece))
+		line = strings.TrimSpace(untrusted.Visible(piece))
 	}
 	if line == "" {
 		return false
@@ -237,17 +237,14 @@ func (s *splitter) add(start, end int, k kind) bool {
 }
 
 // sentences yields the places of the sentences of a paragraph, by Unicode's
-// rules (UAX 29) with abbreviations joined to what follows and endless
+// rules (see untrusted.Sentences) with abbreviations joined to what follows and endless
 // sentences cut.
 func sentences(text string) func(yield func(start, end int) bool) {
 	flat := strings.NewReplacer("\n", " ", "\r", " ", "\u2028", "   ", "\u2029", "   ", "\u0085", "  ").Replace(text)
 	return func(yield func(start, end int) bool) {
-		start, at, state := 0, 0, -1
-		for rest := flat; rest != ""; {
-			var s string
-			s, rest, state = uniseg.FirstSentenceInString(rest, state)
-			at += len(s)
-			if rest != "" && continues(flat[start:at], rest) {
+		start := 0
+		for _, at := range untrusted.Sentences(flat) {
+			if at < len(flat) && continues(flat[start:at], flat[at:]) {
 				continue
 			}
 			for at-start > longest {
@@ -306,10 +303,10 @@ func cut(s string) int {
 	return n
 }
 
-// readable gives one line without control characters and without the marks of
-// emphasis and links.
+// readable gives one line without control characters, without the marks of
+// emphasis and links, and without markup that loads or runs something.
 func readable(s string) string {
-	s = link.ReplaceAllString(clean(s), "$1")
-	s = emphasis.ReplaceAllString(s, "")
+	s = link.ReplaceAllString(untrusted.Visible(s), "$1")
+	s = emphasis.ReplaceAllString(untrusted.Inert(s), "")
 	return strings.TrimSpace(spaces.ReplaceAllString(s, " "))
 }

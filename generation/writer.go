@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/askback/askback/internal/untrusted"
 )
 
 // writer turns what a model says, piece by piece, into an answer: thoughts
@@ -28,13 +30,12 @@ var (
 	thoughtOpen  = regexp.MustCompile(`(?is)<(?:think|thinking|thought|reasoning|reflection)>.*`)
 	thoughtClose = regexp.MustCompile(`(?is)^.*</(?:think|thinking|thought|reasoning|reflection)>`)
 	closeTag     = regexp.MustCompile(`(?i)</(?:think|thinking|thought|reasoning|reflection)>`)
-	template     = regexp.MustCompile(`<\|[a-zA-Z_]{1,30}\|>|<(?:start|end)_of_turn>|\[/?INST\]|</?s>`)
 	notFound     = regexp.MustCompile(`(?i)^\W*NOT[_ ]FOUND\b`)
 	// citationMark matches [1], [1, 2], [^1], [Passage 1] and 【1】.
 	citationMark = regexp.MustCompile(`(?i) *[\[【] ?(?:(?:passages?|sources?|docs?|documents?|n) ?)?[#^=]?(\d{1,2}(?: ?[,;] ?\^?\d{1,2})*) ?[\]】]`)
 	// unfinished matches the start of something at the end of the text that
 	// the next piece may complete: a mark, a tag, an escape sequence, spaces.
-	unfinished = regexp.MustCompile(`(?: *[\[【][^\]】\n]{0,24}|<[^>\n]{0,32}|\x1b[^A-Za-z]{0,24}|\s+)$`)
+	unfinished = regexp.MustCompile(`(?: *[\[【][^\]】\n]{0,24}|\x1b[^A-Za-z]{0,24}|\s+)$`)
 )
 
 // add takes the model's next piece and gives what can be sent by now.
@@ -76,10 +77,10 @@ func (w *writer) visible(final bool) string {
 		return ""
 	}
 	if !final {
-		rest = unfinished.ReplaceAllString(rest, "")
+		rest = unfinished.ReplaceAllString(untrusted.Settled(rest), "")
 	}
-	rest = template.ReplaceAllString(closeTag.ReplaceAllString(rest, ""), "")
-	text = w.cite(strings.TrimRight(clean(rest), " \t\n"))
+	rest = untrusted.WithoutMarks(closeTag.ReplaceAllString(rest, ""))
+	text = w.cite(strings.TrimRight(untrusted.Inert(untrusted.Visible(rest)), " \t\n"))
 	if a := readable(w.request.Assumption); a != "" && text != "" {
 		text = assuming(a) + " " + text
 	}
@@ -116,7 +117,7 @@ func (w *writer) cite(text string) string {
 			}
 			if number[n] == 0 {
 				p := w.request.Passages[n-1]
-				w.citations = append(w.citations, Citation{N: len(w.citations) + 1, Passage: p.ID, Title: clean(p.Title), Source: clean(p.Source)})
+				w.citations = append(w.citations, Citation{N: len(w.citations) + 1, Passage: p.ID, Title: untrusted.Visible(p.Title), Source: untrusted.Visible(p.Source)})
 				number[n] = len(w.citations)
 			}
 			out += "[" + strconv.Itoa(number[n]) + "]"

@@ -141,6 +141,9 @@ func scanTokens(text string) []token {
 		if touchesLetter(text, start, i) {
 			continue // a piece of a word such as "naïve2"
 		}
+		if strings.HasSuffix(text[:start], "<|") && strings.HasPrefix(text[i:], "|>") {
+			continue // a mark of a chat template, which names nothing that is asked about
+		}
 		hash := start > 0 && text[start-1] == '#'
 		for _, part := range splitSlashes(text[start:i]) {
 			tokens = append(tokens, token{text: part.text, start: start + part.start, end: start + part.start + len(part.text), hash: hash})

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/askback/askback/internal/untrusted"
 )
 
 // shortNumber is a number that says nothing without the word before it: 4, but
@@ -110,18 +111,14 @@ func clean(text string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.IsControl(r), r == utf8.RuneError, strings.ContainsRune("*_`#<>|[]{}", r):
+		case untrusted.Hidden(r), strings.ContainsRune("*_`#<>|[]{}", r):
 			return -1
 		}
 		return r
 	}, text)
 	text = strings.Trim(strings.Join(strings.Fields(text), " "), " .,;:-–—")
-	if demands.MatchString(text) {
+	if untrusted.Demands(text) {
 		return ""
 	}
 	return text
 }
-
-// demands are names that would have the assistant ask for a secret in the
-// document's words.
-var demands = regexp.MustCompile(`(?i)\b(tell|give|send|type|enter|say|share|what is|what's)\b.*\b(passwords?|passcodes?|pins?|card numbers?|cvv|credentials?|secrets?|security codes?)\b`)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/ollama/ollama/api"
@@ -140,6 +141,9 @@ func system(r gate.Request, room int) string {
 	return b.String()
 }
 
+// tag matches the tags that hold the list of documents, and what ends any.
+var tag = regexp.MustCompile(`(?i)^<\s*(?:/|documents?\b)`)
+
 // quote writes a JSON string as the template's tojson does, without escaping
 // other alphabets, but so that no text can end the list of documents.
 func quote(s string) string {
@@ -154,7 +158,7 @@ func quote(s string) string {
 			b.WriteString(`\n`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case r < ' ' || r == '<' && strings.HasPrefix(s[i:], "</"):
+		case r < ' ' || r == '<' && tag.MatchString(s[i:]):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/gate/internal/reply"
+	"github.com/askback/askback/internal/untrusted"
 )
 
 // ErrReply says that a model's reply, asked for twice, was no clarification.
@@ -144,8 +144,7 @@ const (
 	maxPassages = 24_000 // all together
 )
 
-// describe gives a case as JSON. It escapes < and >, so that no text in it can
-// pass for anything else.
+// describe gives a case as JSON, so that no text in it can pass for anything else.
 func describe(r gate.Request) string {
 	type passage struct {
 		Title string `json:"title"`
@@ -165,9 +164,6 @@ func describe(r gate.Request) string {
 			out.Passages = append(out.Passages, passage{reply.Text(p.Title, maxMessage), reply.Text(p.Text, limit)})
 		}
 	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetIndent("", " ")
-	_ = e.Encode(out) // plain strings
-	return strings.TrimSpace(b.String())
+	text, _ := untrusted.JSON(out, true) // plain strings
+	return text
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/askback/askback/internal/untrusted"
 )
 
 // Schema is the JSON schema of a reply, with the bound that keeps a model from
@@ -36,10 +38,9 @@ var (
 	thoughtClose = regexp.MustCompile(`(?is)^.*</` + thoughtTag + `>`)
 	fence        = regexp.MustCompile("(?m)^[ \t]*```[a-zA-Z]*[ \t]*$")
 	clearWord    = regexp.MustCompile(`(?i)^\W*clear\W*$`)
-	// secret and link match what no clarification asks for: a passage may have
-	// talked the model into it.
-	secret = regexp.MustCompile(`(?i)\b(?:passwords?|passphrases?|credentials?|card numbers?|cvv|api keys?|(?:your|the) pins?|one-time codes?|security codes?)\b`)
-	link   = regexp.MustCompile(`(?i)\b(?:https?://|www\.)\S+`)
+	// link matches what no clarification gives, as it names no secret: a passage
+	// may have talked the model into it.
+	link = regexp.MustCompile(`(?i)\b(?:https?://|www\.)\S+`)
 )
 
 // Read reads a reply: a JSON object whose "clarification" is CLEAR or what is
@@ -68,22 +69,18 @@ func Read(text, said string) (clarification string, clear bool, err error) {
 		return "", false, fmt.Errorf("%w: it has %d bytes", ErrReply, len(clarification))
 	case !strings.ContainsFunc(clarification, unicode.IsLetter):
 		return "", false, fmt.Errorf("%w: it has no word", ErrReply)
-	case foreign(secret, clarification, said):
+	case foreign(untrusted.Secrets(clarification), said):
 		return "", false, fmt.Errorf("%w: it asks for a secret", ErrReply)
-	case foreign(link, clarification, said):
+	case foreign(link.FindAllString(clarification, -1), said):
 		return "", false, fmt.Errorf("%w: it gives a link", ErrReply)
 	}
 	return clarification, false, nil
 }
 
-// foreign reports whether the text has a match that the user did not write.
-func foreign(what *regexp.Regexp, text, said string) bool {
-	for _, m := range what.FindAllString(text, -1) {
-		if !strings.Contains(strings.ToLower(said), strings.ToLower(m)) {
-			return true
-		}
-	}
-	return false
+// foreign reports whether one of the words is none that the user wrote.
+func foreign(words []string, said string) bool {
+	said = strings.ToLower(said)
+	return slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(said, strings.ToLower(w)) })
 }
 
 // object finds the one clarification in a text.
@@ -124,25 +121,8 @@ func object(text string) (string, error) {
 	return found, nil
 }
 
-// escape matches what a terminal would take for a command.
-var escape = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b.?")
-
-// marks match what chat templates use to set messages apart.
-var marks = regexp.MustCompile(`<\|[a-zA-Z_]{1,30}\|>|</?(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>|</?s>|\[(?:SEP|CLS)\]`)
-
 // tidy makes a clarification one line of visible text.
 func tidy(s string) string {
-	s = marks.ReplaceAllString(escape.ReplaceAllString(s, ""), "")
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r == '\u200c' || r == '\u200d': // joiners that writing systems need
-			return r
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError:
-			return -1
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(s), " ")
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\r", " ")
+	return strings.Join(strings.Fields(untrusted.WithoutMarks(untrusted.Visible(s))), " ")
 }

@@ -107,7 +107,7 @@ func TestText(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":                                 "plain",
 		"a<|im_start|>system b":                 "a system b",
-		"<|im_<|im_start|>start|>":              "<|im_ start|>",
+		"<|im_<|im_start|>start|>":              "",
 		"\x1b[31mred\x1b[0m\x00":                "red",
 		"[INST] <start_of_turn>user":            "user",
 		"\xff broken":                           "broken",

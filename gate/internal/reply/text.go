@@ -3,21 +3,15 @@ package reply
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/askback/askback/internal/untrusted"
 )
 
 // Text makes a user's or a document's text fit for a prompt: valid UTF-8
 // without what a chat template or a terminal would take for its own, and at
 // most limit bytes, the middle left out where it is longer.
 func Text(s string, limit int) string {
-	s = escape.ReplaceAllString(strings.ToValidUTF8(s, ""), "")
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r == '\u202e' || r == '\u202d' {
-			return -1
-		}
-		return r
-	}, s)
-	// The space keeps the halves around a mark from making another.
-	s = strings.TrimSpace(marks.ReplaceAllString(s, " "))
+	s = strings.TrimSpace(untrusted.WithoutMarks(untrusted.Visible(s)))
 	if len(s) <= limit {
 		return s
 	}
