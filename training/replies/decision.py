@@ -23,6 +23,7 @@ RULES = ["text", "all", "question", "detail", "similarity", "none", "none, with 
 OPTION = ["logit", "chosen by the rules", "the rules' choice", "by similarity", "ruled out by the rules"]
 KIND = [f"log {k}" for k in KINDS] + [f"rules: {k}" for k in KINDS] + [f"by {r}" for r in RULES] + [
     "first option", "second option", "asks", "no options", "short", "long", "the rules' choice alone"]
+CHOOSE = 0.35  # the least probability of an option that is chosen; below, the words are kept as a detail
 CERTAIN = {"word for word", "ordinal", "range", "comparison", "proposal", "now", "yes", "no", "yes or no",
            "yes to several", "no such option", "cancel", "restated"}
 
@@ -126,6 +127,8 @@ def decided(case, rules, meant, share, aside, topic):
     if kind == "new_question" and new < topic or kind != "new_question" and new >= aside:
         return "unclear_choice", []
     options = case["pending"].get("options") or []
+    if kind == "choice" and 1 / (1 + np.exp(-max(meant))) < CHOOSE:
+        kind = "detail"
     return kind, [options[int(np.argmax(meant))]["id"]] if kind == "choice" else None
 
 
@@ -197,7 +200,7 @@ def main() -> None:
         described["decision"] = {
             "option": {"features": OPTION, "weights": short(d.option.coef_[0]), "bias": round(float(d.option.intercept_[0]), 5)},
             "kind": {"features": KIND, "weights": [short(w) for w in d.w], "bias": short(d.b)},
-            "aside": args.aside, "topic": args.topic, "sure": args.sure, "meant": 0.5}
+            "aside": args.aside, "topic": args.topic, "sure": args.sure, "choose": CHOOSE, "meant": 0.5}
         with open(path, "w") as file:
             json.dump(described, file, indent=1, ensure_ascii=False)
             file.write("\n")
