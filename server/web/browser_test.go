@@ -231,9 +231,10 @@ func (p *page) press(key string) {
 		p.run(chromedp.KeyEvent(key))
 		return
 	}
-	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
-		call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, NativeVirtualKeyCode: 13})
-	}
+	event := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13, NativeVirtualKeyCode: 13}
+	call(p, input.DispatchKeyEvent, event)
+	event.Type, event.Text = input.DispatchKeyEventTypeKeyUp, ""
+	call(p, input.DispatchKeyEvent, event)
 }
 
 // ask writes a question, sends it, and waits until its turn is over.

@@ -44,7 +44,7 @@ func TestMarkupIsText(t *testing.T) {
 		t.Errorf("the answer is shown as %q", got)
 	}
 	p.click(".turn:last-child .source")
-	p.until("the passage", "document.querySelector('#panel .passage-text').innerText.includes('onerror')")
+	p.until("the passage", "document.querySelector('#panel .passage-text').innerText.includes('A locker opens')")
 	harmless("passage")
 	p.press("\x1b")
 	p.click(".why")

@@ -93,7 +93,7 @@ function quote(lines, at, options, depth) {
   const inner = [];
   let to = at;
   for (let m; to < lines.length && (m = QUOTE.exec(lines[to])); to++) inner.push(m[1]);
-  return [to, () => h('blockquote', { dir: 'auto' }, nodes(inner, options, depth + 1))];
+  return [to, () => h('blockquote', { dir: direction(inner) }, nodes(inner, options, depth + 1))];
 }
 
 function list(lines, at, options, depth) {
@@ -119,9 +119,13 @@ function list(lines, at, options, depth) {
     to++;
   }
   const first = ordered ? parseInt(ITEM.exec(lines[at])[2], 10) : 1;
-  return [to, () => h(ordered ? 'ol' : 'ul', { dir: 'auto', start: first === 1 ? null : first },
-    items.map((item) => h('li', { dir: 'auto' }, tight(nodes(item, options, depth + 1)))))];
+  return [to, () => h(ordered ? 'ol' : 'ul', { dir: direction(items.flat()), start: first === 1 ? null : first },
+    items.map((item) => h('li', null, tight(nodes(item, options, depth + 1)))))];
 }
+
+/** The direction of what holds blocks: that of their first letter. Each has its own beside. */
+const direction = (lines) =>
+  /^[^\p{L}]*[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u.test(lines.join(' ')) ? 'rtl' : 'ltr';
 
 /** An item that is one paragraph is shown without its paragraph's margins. */
 function tight(children) {
@@ -141,7 +145,7 @@ function table(lines, at, options) {
   while (to < lines.length && lines[to].includes('|') && lines[to].trim() !== '') to++;
   const rows = lines.slice(at + 2, to).map(cells);
   const cell = (tag, text, i) => h(ends[i] ? `${tag}.${ends[i]}` : tag, { dir: 'auto', scope: tag === 'th' ? 'col' : null }, inline(text || '', options));
-  return [to, () => h('.table', { tabindex: 0, role: 'region', 'aria-label': 'Table' }, h('table', null,
+  return [to, () => h('.table', { tabindex: 0, role: 'region', 'aria-label': 'Table', dir: direction(head) }, h('table', null,
     h('thead', null, h('tr', null, head.map((c, i) => cell('th', c, i)))),
     h('tbody', null, rows.map((row) => h('tr', null, head.map((_, i) => cell('td', row[i], i)))))))];
 }
