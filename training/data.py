@@ -5,7 +5,7 @@ segments. Each segment is a BERT sequence of its own, with positions that
 restart at 0:
 
     segment 0      [CLS] user: ... assistant: ... question: Q [SEP]
-    segment 1..n   [CLS] Q [SEP] title. text [SEP]
+    segment 1..n   [CLS] user: ... assistant: ... question: Q [SEP] title. text [SEP]
 
 Beside the token ids stand the targets: four tags a token, two bits a passage,
 one bit a pair of passages, and the two gates' labels. A target that the case
@@ -28,7 +28,8 @@ CLS, SEP, PAD = 101, 102, 0
 # writes them to clarifier.json and the reader in Go takes them from there.
 HISTORY_TOKENS = 128  # the last ones of the history
 QUESTION_TOKENS = 96  # the first ones of "question: Q", prefix included
-PASSAGE_QUESTION_TOKENS = 64  # the first ones of Q in a passage's segment
+PASSAGE_HISTORY_TOKENS = 80  # the last ones of the history in a passage's segment
+PASSAGE_QUESTION_TOKENS = 64  # the first ones of "question: Q" in a passage's segment
 PASSAGE_TOKENS = 220  # the first ones of "title. text"
 PREFIX = {"user": "user: ", "assistant": "assistant: ", "question": "question: "}
 
@@ -205,25 +206,30 @@ def tokenize(tokenizer: Tokenizer, text: str, marks: dict[int, list[tuple[int, i
     return encoding.ids, tags
 
 
-def dialogue_segment(tokenizer: Tokenizer, case: dict) -> Segment:
-    """[CLS] history question [SEP], tokenised turn by turn."""
-    history, history_tags = [], []
+def dialogue(tokenizer: Tokenizer, case: dict):
+    """Ids and tags of the history, tokenised turn by turn, and of the question."""
+    ids, tags = [], [np.zeros((0, len(TAGS)), np.float32)]
     for turn in case["history"]:
         text = PREFIX[turn["role"]] + turn["text"]
-        ids, tags = tokenize(tokenizer, text, {SETTLED: spans(text, case["settled_by"])})
-        history += ids
-        history_tags.append(tags)
+        i, t = tokenize(tokenizer, text, {SETTLED: spans(text, case["settled_by"])})
+        ids += i
+        tags.append(t)
     text = PREFIX["question"] + case["question"]
-    question, question_tags = tokenize(
+    question = tokenize(
         tokenizer, text,
         {SETTLED: spans(text, case["settled_by"]), UNCLEAR: spans(text, case["unclear"])},
     )
-    nothing = np.zeros((1, len(TAGS)), np.float32)
-    history_tags = np.concatenate([*history_tags, np.zeros((0, len(TAGS)), np.float32)])
-    ids = [CLS, *history[-HISTORY_TOKENS:], *question[:QUESTION_TOKENS], SEP]
-    tags = np.concatenate(
-        [nothing, history_tags[-HISTORY_TOKENS:], question_tags[:QUESTION_TOKENS], nothing]
-    )
+    return (ids, np.concatenate(tags)), question
+
+
+NOTHING = np.zeros((1, len(TAGS)), np.float32)
+
+
+def dialogue_segment(history, question) -> Segment:
+    """[CLS] history question [SEP], of the two parts of a dialogue."""
+    ids = [CLS, *history[0][-HISTORY_TOKENS:], *question[0][:QUESTION_TOKENS], SEP]
+    tags = np.concatenate([NOTHING, history[1][-HISTORY_TOKENS:], question[1][:QUESTION_TOKENS],
+                           NOTHING])
     return Segment(ids, [0] * len(ids), tags)
 
 
@@ -231,32 +237,27 @@ def passage_text(passage: dict) -> str:
     return f"{passage['title']}. {passage['text']}" if passage["title"] else passage["text"]
 
 
-def passage_segment(tokenizer: Tokenizer, case: dict, passage: dict) -> Segment:
-    """[CLS] question [SEP] title. text [SEP], types 0 up to the first [SEP] and 1 after it."""
-    question, question_tags = tokenize(
-        tokenizer, case["question"],
-        {SETTLED: spans(case["question"], case["settled_by"]),
-         UNCLEAR: spans(case["question"], case["unclear"])},
-    )
+def passage_segment(tokenizer: Tokenizer, history, question, passage: dict) -> Segment:
+    """[CLS] history question [SEP] title. text [SEP], types 0 up to the first [SEP] and 1 after it."""
     text = passage_text(passage)
     body, body_tags = tokenize(
         tokenizer, text,
         {ANSWER: spans(text, [passage["answer"]]), CONDITION: spans(text, [passage["condition"]])},
     )
-    question, body = question[:PASSAGE_QUESTION_TOKENS], body[:PASSAGE_TOKENS]
-    nothing = np.zeros((1, len(TAGS)), np.float32)
-    tags = np.concatenate([nothing, question_tags[: len(question)], nothing,
-                           body_tags[: len(body)], nothing])
-    return Segment([CLS, *question, SEP, *body, SEP],
-                   [0] * (len(question) + 2) + [1] * (len(body) + 1), tags)
+    ids = [*history[0][-PASSAGE_HISTORY_TOKENS:], *question[0][:PASSAGE_QUESTION_TOKENS]]
+    body, body_tags = body[:PASSAGE_TOKENS], body_tags[:PASSAGE_TOKENS]
+    tags = np.concatenate([NOTHING, history[1][-PASSAGE_HISTORY_TOKENS:],
+                           question[1][:PASSAGE_QUESTION_TOKENS], NOTHING, body_tags, NOTHING])
+    return Segment([CLS, *ids, SEP, *body, SEP], [0] * (len(ids) + 2) + [1] * (len(body) + 1), tags)
 
 
 def example(tokenizer: Tokenizer, case: dict) -> Example:
     """Reads one case of ours, marks and all; marks may be missing."""
     case = normalised(case)
     pre, post = gate_label(case, "pre"), gate_label(case, "post")
-    segments = [dialogue_segment(tokenizer, case)]
-    segments += [passage_segment(tokenizer, case, p) for p in case["passages"]]
+    history, question = dialogue(tokenizer, case)
+    segments = [dialogue_segment(history, question)]
+    segments += [passage_segment(tokenizer, history, question, p) for p in case["passages"]]
     if case.get("unmarked"):
         for segment in segments:
             segment.tags[:] = NAN

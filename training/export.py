@@ -81,12 +81,13 @@ def export(clarifier: model.Clarifier, out: str, base_name: str, base_fingerprin
              if not n.startswith("peft.")}
     save_file(heads, os.path.join(out, "heads.safetensors"), metadata={"format": "pt"})
     description = {
-        "version": 1,
+        "version": 2,
         "name": "askback-clarifier",
         "base": base_name,
         "base_fingerprint": base_fingerprint,
         "joint_layers": model.JOINT_LAYERS,
         "tokens": {"history": data.HISTORY_TOKENS, "question": data.QUESTION_TOKENS,
+                   "passage_history": data.PASSAGE_HISTORY_TOKENS,
                    "passage_question": data.PASSAGE_QUESTION_TOKENS,
                    "passage": data.PASSAGE_TOKENS},
         "prefix": data.PREFIX,

@@ -148,7 +148,7 @@ class Clarifier(nn.Module):
         d = bert.config.hidden_size
         self.tags = nn.Linear(d, len(data.TAGS))
         self.passage = nn.Linear(READ, 2)
-        self.read = nn.Linear(3 * d, READ)
+        self.read = nn.Linear(4 * d, READ)
         self.pair = nn.ModuleList([nn.Linear(3 * READ, PAIR_HIDDEN), nn.Linear(PAIR_HIDDEN, 1)])
         self.gate1 = nn.ModuleList([nn.Linear(4 * d, HIDDEN), nn.Linear(HIDDEN, 1)])
         self.gate1_signs = nn.Linear(2, 1, bias=False)
@@ -221,7 +221,9 @@ class Clarifier(nn.Module):
 
         # Means over each segment: plain, and weighted by each tag.
         inside = F.one_hot(batch.segment + 1, S + 1)[..., 1:].to(h.dtype)  # [B, L, S]
-        mean = inside.transpose(1, 2) @ h / inside.sum(1)[..., None].clamp(min=1)  # [B, S, d]
+        own = inside * torch.cat([torch.ones(B, L, 2), batch.types[..., None].expand(B, L, S - 2)],
+                                 -1)  # of a passage's segment the passage alone
+        mean = own.transpose(1, 2) @ h / own.sum(1)[..., None].clamp(min=1)  # [B, S, d]
 
         def weighted(tag: int) -> torch.Tensor:
             w = inside * weight[..., tag : tag + 1]
@@ -243,7 +245,7 @@ class Clarifier(nn.Module):
         exists = torch.arange(P)[None] < batch.passages[:, None]  # [B, P]
         # Not from [CLS]: once segments attend to each other, nothing in it says
         # which segment it stands for, and those of all passages become the same.
-        c = F.gelu(self.read(torch.cat([mean, answer, condition], -1)[:, 2:]))  # [B, P, READ]
+        c = F.gelu(self.read(torch.cat([mean, answer, condition, settled], -1)[:, 2:]))  # [B, P, READ]
         passage = self.passage(c)
         a, b = c[:, :, None], c[:, None]
         pair = mlp(self.pair, torch.cat([a + b, (a - b).abs(), a * b], -1), self.drop)[..., 0]

@@ -9,12 +9,14 @@ of the two gates' AUC on the validation split).
 
 import argparse
 import dataclasses
+import functools
 import json
 import math
 import os
 import random
 import time
 
+import numpy as np
 import torch
 
 import compose
@@ -29,6 +31,36 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PUBLIC_GATE1 = 60
 PUBLIC_GATE2 = {"claqua_dev": 60, "or_sharc_dev": 60, "abg_coqa_val": 40, "pacific_part": 30,
                 "ramdocs_part": 20, "mtragun_dev": 8}
+
+
+WIDENED = 0.2  # the share of our cases that an epoch gives more passages
+
+
+def neighbours(cases: list[dict]) -> dict[str, dict]:
+    """The passages of each domain, by group and title."""
+    found: dict[str, dict] = {}
+    for case in cases:
+        for passage in case["passages"]:
+            found.setdefault(case["domain"], {})[case["group"], passage["title"]] = passage
+    return found
+
+
+def widened(tokenizer, case: dict, ex: data.Example, passages: dict, rng) -> data.Example:
+    """The example with passages of other groups of its domain up to five or six, as a
+    retriever gives them; they answer nothing, so no label changes."""
+    titles = {p["title"] for p in case["passages"]}
+    others = [p for (group, title), p in passages.items()
+              if group != case["group"] and title not in titles]
+    extra = rng.sample(others, max(0, min(len(others), rng.choice((5, 6)) - len(titles))))
+    parts = data.dialogue(tokenizer, case)
+    segments = [data.passage_segment(tokenizer, *parts, dict(p, answer="", condition=""))
+                for p in extra]
+    n, k = len(ex.answers), len(extra)
+    conflict = np.zeros((n + k, n + k), np.float32)
+    conflict[:n, :n] = ex.conflict
+    return dataclasses.replace(ex, segments=ex.segments + segments,
+                               answers=ex.answers + [0.0] * k, live=ex.live + [0.0] * k,
+                               conflict=conflict)
 
 
 def composed(tokenizer, scenes: list[dict], count: int, rng) -> list[list[data.Example]]:
@@ -55,7 +87,9 @@ def epoch_examples(own, public, rng) -> list[list[data.Example]]:
     """One epoch's examples in units that stay in one batch: a contrastive group,
     or four public examples."""
     groups: dict[str, list] = {}
-    for ex in own:
+    for ex, wider in own:
+        if rng.random() < WIDENED:
+            ex = wider(rng)
         groups.setdefault(ex.group, []).append(data.shuffled(ex, rng))
     units = list(groups.values())
     drawn = []
@@ -126,8 +160,14 @@ def main() -> None:
         print(line, file=log_file, flush=True)
 
     tokenizer = data.load_tokenizer(args.base)
-    own = [data.example(tokenizer, c) for c in data.read_jsonl(f"{args.data}/train.jsonl")]
-    own = own[: args.limit] if args.limit else own
+    cases = [data.normalised(c) for c in data.read_jsonl(f"{args.data}/train.jsonl")]
+    cases = cases[: args.limit] if args.limit else cases
+    passages = neighbours(cases)
+    own = []
+    for c in cases:
+        ex = data.example(tokenizer, c)
+        own.append((ex, functools.partial(widened, tokenizer, c, ex, passages[c["domain"]])
+                    if c["passages"] else lambda rng, ex=ex: ex))
     validation = data.read_jsonl(f"{args.data}/validation.jsonl")
     if args.limit:
         validation = validation[: args.limit]

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/internal/encoder"
@@ -36,6 +37,7 @@ type config struct {
 	Budget      struct {
 		History         int `json:"history"`
 		Question        int `json:"question"`
+		PassageHistory  int `json:"passage_history"`
 		PassageQuestion int `json:"passage_question"`
 		Passage         int `json:"passage"`
 	} `json:"tokens"`
@@ -110,8 +112,8 @@ func (c *Clarifier) load(adapter fs.FS) error {
 	}
 	base := c.model.Config()
 	switch {
-	case c.config.Version != 1:
-		return fmt.Errorf("clarifier.json: version %d; this program reads version 1", c.config.Version)
+	case c.config.Version != 2:
+		return fmt.Errorf("clarifier.json: version %d; this program reads version 2", c.config.Version)
 	case c.config.Fingerprint != "" && c.config.Fingerprint != base.Fingerprint:
 		return fmt.Errorf("it was trained on the base %s (%s), but the base here is %s (%s)",
 			c.config.Base, c.config.Fingerprint, base.Name, base.Fingerprint)
@@ -119,8 +121,8 @@ func (c *Clarifier) load(adapter fs.FS) error {
 		return fmt.Errorf("clarifier.json: joint_layers is %d; the base has %d layers", c.config.Joint, base.Layers)
 	}
 	b := c.config.Budget
-	if b.History <= 0 || b.Question <= 0 || b.PassageQuestion <= 0 || b.Passage <= 0 ||
-		b.History+b.Question+2 > base.MaxTokens || b.PassageQuestion+b.Passage+3 > base.MaxTokens {
+	if b.History <= 0 || b.Question <= 0 || b.PassageHistory <= 0 || b.PassageQuestion <= 0 || b.Passage <= 0 ||
+		b.History+b.Question+2 > base.MaxTokens || b.PassageHistory+b.PassageQuestion+b.Passage+3 > base.MaxTokens {
 		return fmt.Errorf("clarifier.json: the token budgets %+v do not fit the base's %d tokens", b, base.MaxTokens)
 	}
 	for _, s := range []gate.Stage{gate.Pre, gate.Post} {
@@ -273,13 +275,13 @@ func (c *Clarifier) read(ctx context.Context, r gate.Request) (reading, error) {
 }
 
 func (c *Clarifier) forward(ctx context.Context, segments []segment) (output, error) {
-	sequences := make([]encoder.Sequence, len(segments))
+	sequences, first := make([]encoder.Sequence, len(segments)), make([]int, len(segments))
 	for i, s := range segments {
-		sequences[i] = s.Sequence
+		sequences[i], first[i] = s.Sequence, max(0, slices.Index(s.Types, 1))
 	}
 	states, err := c.model.Forward(ctx, sequences, encoder.Options{Adapter: c.adapter, Joint: c.config.Joint})
 	if err != nil {
 		return output{}, err
 	}
-	return c.heads.apply(states), nil
+	return c.heads.apply(states, first), nil
 }

@@ -58,7 +58,7 @@ func gelu(x []float32) []float32 {
 type heads struct {
 	hidden, reading int
 	tags            layer // a token's state -> 4 logits
-	read            layer // mean, answer mean, condition mean -> a passage's reading
+	read            layer // means: plain, of answer, condition, settled -> a passage's reading
 	passage         layer // a reading -> answers, live
 	pair            mlp   // two readings -> conflict
 	gate1, gate2    mlp
@@ -98,7 +98,7 @@ func readHeads(data []byte, hidden int) (*heads, error) {
 		return l
 	}
 	h.tags = read("tags", hidden, tagCount, true)
-	h.read = read("read", 3*hidden, 0, true)
+	h.read = read("read", 4*hidden, 0, true)
 	h.reading = h.read.out
 	h.passage = read("passage", h.reading, 2, true)
 	h.pair[0] = read("pair.0", 3*h.reading, 0, true)
@@ -121,13 +121,15 @@ type output struct {
 }
 
 // apply runs the heads over the hidden states, one slice for each segment:
-// the dialogue first, then the passages, if any.
-func (h *heads) apply(states [][]float32) output {
+// the dialogue first, then the passages, if any. first tells for each segment
+// from which token on its plain mean is taken: a passage's own begins after the
+// dialogue that stands before it.
+func (h *heads) apply(states [][]float32, first []int) output {
 	d := h.hidden
 	var out output
 	segments := make([]pooled, len(states))
 	for i, s := range states {
-		segments[i] = h.pool(s)
+		segments[i] = h.pool(s, first[i])
 		out.tags = append(out.tags, segments[i].tags)
 	}
 	talk := segments[0]
@@ -144,7 +146,7 @@ func (h *heads) apply(states [][]float32) output {
 		most[i] = -1
 	}
 	for i, p := range passages {
-		readings[i] = gelu(h.read.apply(concat(p.mean, p.weighted[tagAnswer], p.weighted[tagCondition])))
+		readings[i] = gelu(h.read.apply(concat(p.mean, p.weighted[tagAnswer], p.weighted[tagCondition], p.weighted[tagSettled])))
 		l := h.passage.apply(readings[i])
 		out.passage = append(out.passage, [2]float64{float64(l[0]), float64(l[1])})
 		for k, v := range readings[i] {
@@ -188,12 +190,12 @@ func (h *heads) apply(states [][]float32) output {
 type pooled struct {
 	tags     [][]float32         // probabilities for each token
 	first    []float32           // state of [CLS]
-	mean     []float32           // of all states
+	mean     []float32           // of the states from first on
 	weighted [tagCount][]float32 // mean of the states weighted by a tag's probability
 	highest  [tagCount]float32   // highest logit of a tag, at least missing
 }
 
-func (h *heads) pool(states []float32) pooled {
+func (h *heads) pool(states []float32, first int) pooled {
 	d, n := h.hidden, len(states)/h.hidden
 	p := pooled{first: states[:d], mean: make([]float32, d)}
 	var weight [tagCount]float32
@@ -214,8 +216,10 @@ func (h *heads) pool(states []float32) pooled {
 			}
 		}
 		p.tags = append(p.tags, logits)
-		for i, v := range s {
-			p.mean[i] += v / float32(n)
+		if t >= first {
+			for i, v := range s {
+				p.mean[i] += v / float32(n-first)
+			}
 		}
 	}
 	for k := range tagCount {

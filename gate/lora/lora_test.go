@@ -229,7 +229,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no heads", without("heads.safetensors"), "heads.safetensors"},
 		{"no weights", without("adapter_model.safetensors"), "adapter_model.safetensors"},
 		{"another base", edit("clarifier.json", model.Config().Fingerprint, "0123456789abcdef"), "trained on the base"},
-		{"a later version", edit("clarifier.json", `"version": 1`, `"version": 2`), "version 2"},
+		{"a later version", edit("clarifier.json", `"version": 2`, `"version": 3`), "version 3"},
 		{"too many joint layers", edit("clarifier.json", `"joint_layers": 2`, `"joint_layers": 9`), "joint_layers"},
 		{"budgets over the base's", edit("clarifier.json", `"passage": 220`, `"passage": 2200`), "budgets"},
 		{"a band past 1", edit("clarifier.json", `"band": [`, `"band": [7, `), "clarifier.json"},
@@ -309,4 +309,28 @@ func BenchmarkClarify(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestShortAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		short []string
+		alike bool
+	}{
+		{[]string{"takes 6 hours", "takes 3.5 hours"}, true},
+		{[]string{"at 80 % after 4 hours", "takes 3.5 hours"}, false},
+		{[]string{"within ten days", "within a month"}, true},
+		{[]string{"within ten days", "day and night"}, false},
+		{[]string{"takes 6 hours", ""}, false},
+	} {
+		var readings []option
+		for _, s := range tc.short {
+			readings = append(readings, option{short: s})
+		}
+		if got := alike(readings); got != tc.alike {
+			t.Errorf("%q: alike %v", tc.short, got)
+		}
+	}
+	if got := strings.Join(beyond("2 battery takes 3.5 hours with", "Battery > Charging: Cargo 2"), " "); got != "takes 3.5 hours" {
+		t.Errorf("beyond the heading: %q", got)
+	}
 }

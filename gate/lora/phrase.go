@@ -13,6 +13,7 @@ import (
 const (
 	maxOptions    = 8
 	maxShortWords = 6  // a short answer behind an option
+	shortScore    = .8 // from which a marked answer is shown there: a ragged one helps nobody
 	maxNameWords  = 10 // an option's name
 )
 
@@ -37,7 +38,7 @@ func phrase(r gate.Request, x reading) (text string, options []conversation.Opti
 	if len(readings) < 2 {
 		return openQuestion(r, x), nil
 	}
-	short := len(readings) <= 3 && !slices.ContainsFunc(readings, func(o option) bool { return o.short == "" })
+	short := len(readings) <= 3 && alike(readings)
 	var shown []string
 	for i, o := range readings {
 		options = append(options, conversation.Option{ID: strconv.Itoa(i + 1), Text: o.name, Passages: o.passages})
@@ -152,8 +153,8 @@ func (x reading) readings(r gate.Request) []option {
 			return nil // cannot be told apart in words: ask openly
 		}
 		o := option{name: name, passages: []string{r.Passages[m].ID}, members: []int{m}}
-		if words := strings.Fields(p.answer.text); p.answer.score >= .6 && len(words) > 0 && len(words) <= maxShortWords {
-			o.short = clean(p.answer.text)
+		if words := beyond(p.answer.text, name+" "+r.Passages[m].Title); p.answer.score >= shortScore && len(words) > 0 && len(words) <= maxShortWords {
+			o.short = clean(strings.Join(words, " "))
 		}
 		if k := slices.IndexFunc(out, func(o option) bool { return strings.EqualFold(o.name, name) }); k >= 0 {
 			out[k].passages = append(out[k].passages, o.passages...)
@@ -165,6 +166,38 @@ func (x reading) readings(r gate.Request) []option {
 		out = out[:min(len(out), maxOptions)]
 	}
 	return out
+}
+
+// alike reports whether the readings' short answers say the same kind of thing:
+// as many numbers in each, and a word that all of them hold. "Takes 6 hours" goes
+// with "takes 3.5 hours", and not with "at 80 % after 4 hours".
+func alike(readings []option) bool {
+	var common []string
+	for i, o := range readings {
+		words := wordPattern.FindAllString(strings.ToLower(numberPattern.ReplaceAllString(o.short, " ")), -1)
+		if len(words) == 0 || len(numbers(o.short)) != len(numbers(readings[0].short)) {
+			return false
+		}
+		if i == 0 {
+			common = words
+		}
+		common = slices.DeleteFunc(common, func(w string) bool { return !slices.Contains(words, w) })
+	}
+	return len(common) > 0
+}
+
+// beyond are the words of an answer after those at its beginning that the
+// heading says already, of "2 battery takes 6 hours" under "Battery: Cargo 2"
+// the last three, and up to the last one that is no small word.
+func beyond(answer, heading string) []string {
+	said, words := wordPattern.FindAllString(strings.ToLower(heading), -1), strings.Fields(answer)
+	for len(words) > 0 && slices.Contains(said, strings.ToLower(words[0])) {
+		words = words[1:]
+	}
+	for len(words) > 0 && stopWords[strings.ToLower(words[len(words)-1])] {
+		words = words[:len(words)-1]
+	}
+	return words
 }
 
 // competing gives the passages that compete with each other, in rank order:

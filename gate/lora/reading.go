@@ -40,11 +40,10 @@ type mark struct {
 // read turns the heads' outputs into a reading of r. post is nil at gate 1.
 func read(r gate.Request, talk []segment, pre output, post *output) reading {
 	out := reading{gate1: pre.gate}
-	sources := make([]string, 0, len(r.History)+1)
-	for _, m := range r.History {
-		sources = append(sources, m.Text)
+	sources := map[int]string{len(r.History): r.Question}
+	for i, m := range r.History {
+		sources[i] = m.Text
 	}
-	sources = append(sources, r.Question)
 	tags := pre.tags[0]
 	if post != nil {
 		tags = post.tags[0]
@@ -63,7 +62,7 @@ func read(r gate.Request, talk []segment, pre output, post *output) reading {
 	out.gate2 = post.gate
 	for i, p := range r.Passages {
 		s, tags := talk[i+1], post.tags[i+1]
-		sources := []string{"", p.Title, p.Text}
+		sources := map[int]string{sourceTitle: p.Title, sourceText: p.Text}
 		pr := passageReading{answers: sigmoid(post.passage[i][0]), live: sigmoid(post.passage[i][1])}
 		for _, m := range runs(s, sources, tags, tagAnswer, .4) {
 			if m.source == sourceText {
@@ -95,13 +94,13 @@ type sourceMark struct {
 }
 
 // runs finds the stretches of tokens whose probability for a tag is at least
-// low; a gap of one token is bridged. Each is widened to whole words. The
-// surest comes first, where a run's length counts a little.
-func runs(s segment, sources []string, tags [][]float32, tag int, low float32) []sourceMark {
+// low; a gap of one token is bridged. Each is widened to whole words. Only
+// texts in sources count. The surest comes first, where a run's length counts a little.
+func runs(s segment, sources map[int]string, tags [][]float32, tag int, low float32) []sourceMark {
 	var out []sourceMark
 	for i := 0; i < len(s.tokens); {
 		t := s.tokens[i]
-		if t.source < 0 || tags[i][tag] < low || t.source < len(sources) && sources[t.source] == "" {
+		if tags[i][tag] < low || sources[t.source] == "" {
 			i++
 			continue
 		}

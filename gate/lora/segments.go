@@ -11,68 +11,74 @@ import (
 // in the text that it is from.
 type segment struct {
 	encoder.Sequence
-	tokens []token // as long as IDs; source -1 for special tokens
+	tokens []token // as long as IDs
 }
 
 // token is where a token of a segment stands.
 type token struct {
-	source     int // index of the text in the segment's sources, -1: none
+	source     int // which text it is from
 	start, end int // bytes of that text, prefixes excluded
 }
 
-// dialogue segments have the history's turns as sources 0..n-1 and the
-// question as source n; passage segments have the question as source 0, the
-// title as 1 and the text as 2.
+// The history's turns are the sources 0..n-1 of a segment, and the question is
+// source n; a passage's title and text are these two.
 const (
-	sourceQuestion = 0
-	sourceTitle    = 1
-	sourceText     = 2
+	sourceNone = -1 - iota // special tokens and prefixes
+	sourceTitle
+	sourceText
 )
 
-// dialogueSegment is [CLS] history question [SEP], tokenised turn by turn; of
-// the history the last tokens are kept, of the question the first.
-func (c *Clarifier) dialogueSegment(history []conversation.Message, question string) segment {
-	b := c.config.Budget
-	var past []piece
+// dialogueTokens are the history and the question, tokenised turn by turn.
+type dialogueTokens struct{ past, question []piece }
+
+func (c *Clarifier) dialogue(history []conversation.Message, question string) (d dialogueTokens) {
 	for i, m := range history {
-		past = append(past, c.pieces(i, c.config.Prefix[string(m.Role)], m.Text)...)
+		d.past = append(d.past, c.pieces(i, c.config.Prefix[string(m.Role)], m.Text)...)
 	}
-	past = past[max(0, len(past)-b.History):]
-	now := c.pieces(len(history), c.config.Prefix["question"], question)
-	now = now[:min(len(now), b.Question)]
+	d.question = c.pieces(len(history), c.config.Prefix["question"], question)
+	return d
+}
+
+// add puts the last tokens of the history and the first of the question into s.
+func (d dialogueTokens) add(s *segment, history, question int) {
+	s.add(d.past[max(0, len(d.past)-history):], 0)
+	s.add(d.question[:min(len(d.question), question)], 0)
+}
+
+// dialogueSegment is [CLS] history question [SEP].
+func (c *Clarifier) dialogueSegment(d dialogueTokens) segment {
 	var s segment
 	s.special(c.model.Tokenizer().CLS(), 0)
-	s.add(past, 0)
-	s.add(now, 0)
+	d.add(&s, c.config.Budget.History, c.config.Budget.Question)
 	s.special(c.model.Tokenizer().SEP(), 0)
 	return s
 }
 
-// passageSegment is [CLS] question [SEP] title. text [SEP]; of each part the
-// first tokens are kept.
-func (c *Clarifier) passageSegment(question string, p retrieval.Passage) segment {
-	b := c.config.Budget
-	ask := c.pieces(sourceQuestion, "", question)
+// passageSegment is [CLS] history question [SEP] title. text [SEP], of type 1
+// after the first [SEP]. Read beside the dialogue, a passage tells from its
+// first layer on whether it is what the user means.
+func (c *Clarifier) passageSegment(d dialogueTokens, p retrieval.Passage) segment {
 	var body []piece
 	if p.Title != "" {
 		body = c.pieces(sourceTitle, "", p.Title)
-		body = append(body, c.pieces(-1, ".", "")...)
+		body = append(body, c.pieces(sourceNone, ".", "")...)
 	}
 	body = append(body, c.pieces(sourceText, "", p.Text)...)
 	var s segment
 	s.special(c.model.Tokenizer().CLS(), 0)
-	s.add(ask[:min(len(ask), b.PassageQuestion)], 0)
+	d.add(&s, c.config.Budget.PassageHistory, c.config.Budget.PassageQuestion)
 	s.special(c.model.Tokenizer().SEP(), 0)
-	s.add(body[:min(len(body), b.Passage)], 1)
+	s.add(body[:min(len(body), c.config.Budget.Passage)], 1)
 	s.special(c.model.Tokenizer().SEP(), 1)
 	return s
 }
 
 // segments is the input of a gate: the dialogue, and at gate 2 the passages.
 func (c *Clarifier) segments(r gate.Request) []segment {
-	s := []segment{c.dialogueSegment(r.History, r.Question)}
+	d := c.dialogue(r.History, r.Question)
+	s := []segment{c.dialogueSegment(d)}
 	for _, p := range r.Passages {
-		s = append(s, c.passageSegment(r.Question, p))
+		s = append(s, c.passageSegment(d, p))
 	}
 	return s
 }
@@ -89,8 +95,8 @@ func (c *Clarifier) pieces(source int, prefix, text string) []piece {
 	out := make([]piece, len(tokens))
 	for i, t := range tokens {
 		out[i] = piece{t.ID, token{source, t.Start - len(prefix), t.End - len(prefix)}}
-		if t.Start < len(prefix) || source < 0 {
-			out[i].token = token{source: -1}
+		if t.Start < len(prefix) {
+			out[i].token = token{source: sourceNone}
 		}
 	}
 	return out
@@ -103,5 +109,5 @@ func (s *segment) add(ps []piece, kind int32) {
 }
 
 func (s *segment) special(id, kind int32) {
-	s.add([]piece{{id, token{source: -1}}}, kind)
+	s.add([]piece{{id, token{source: sourceNone}}}, kind)
 }
