@@ -394,6 +394,7 @@ func TestUploadBrokenOff(t *testing.T) {
 		}
 		return nil
 	}
+	faults := strings.Count(l.log.String(), "level=ERROR")
 	go func() { <-started; leave() }()
 	r, err := http.NewRequestWithContext(ctx, "PUT", l.URL+at("leave.md"), strings.NewReader("# New\n\n"+strings.Repeat("many words\n\n", 10_000)))
 	if err != nil {
@@ -406,6 +407,9 @@ func TestUploadBrokenOff(t *testing.T) {
 	// The next one waits until the index is free, and then is the only one.
 	if r := l.get("PUT", at("next.md"), "next", nil); r.StatusCode != 200 {
 		t.Errorf("the next: %s", r.Status)
+	}
+	if n := strings.Count(l.log.String(), "level=ERROR"); n != faults { // that someone leaves is no fault of the server
+		t.Errorf("logged:\n%s", l.log)
 	}
 	if got, want := l.list(), "leave.md/Leave/1 removable, next.md/Next/1 uploaded removable"; got != want {
 		t.Errorf("afterwards %q, want %q", got, want)

@@ -114,6 +114,9 @@ func (s *Server) problemOf(ctx context.Context, err error) *Problem {
 			return p
 		}
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // nobody is there who reads it
+		return problem(http.StatusServiceUnavailable, "left", "the client left before the end")
+	}
 	var service *ServiceError
 	if !errors.As(err, &service) {
 		if service = s.down(ctx, err); service == nil {
