@@ -25,7 +25,7 @@ type Parts struct {
 	Policy    gate.Policy           // when a gate may ask
 	Store     conversation.Store    // keeps conversations; nil: in memory
 	Matcher   conversation.Matcher  // similarity of a reply to the options; nil: rules alone
-	Readers   []conversation.Reader // read replies that the rules are unsure of, each if the one before is unsure; none: rules alone
+	Readers   []conversation.Reader // read replies that the rules are unsure of, each if the one before is unsure; conversation/reply has the embedded one. None: rules alone
 	Rewriter  Rewriter              // makes follow-ups stand alone; nil: rules alone
 	Limit     int                   // passages for gate 2 and the generator; 0: retrieval.DefaultLimit
 	MaxText   int                   // longest message in bytes; 0: DefaultMaxText

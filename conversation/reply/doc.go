@@ -13,6 +13,9 @@
 // heads say and what the rules made of the reply, fitted to replies to
 // clarifications that the heads were not trained on.
 //
+// An option is chosen only if it is likely enough; below that the user's words are kept
+// as a detail, which the search still sees.
+//
 // A change of topic must not be swallowed as an answer. Where one is likely, though
 // less so than an answer, the clarification is shown once more instead; a reply to
 // that is taken for what it most likely is.
