@@ -295,7 +295,7 @@ func TestUploadSeveral(t *testing.T) {
 		"no files":   {"--x--\r\n", "multipart/form-data; boundary=x", 422, "no file"},
 		"no limits":  {"x", "multipart/form-data", 400, "could not be read"},
 		"cut":        {body[:len(body)/3], kind, 400, "could not be read"},
-		"too many":   {"", "", 413, "more than 100 files"},
+		"too many":   {"", "", 422, "more than 100 files"},
 		"too much":   {"", "", 413, "larger than the limit of 2 MB"},
 		"not a body": {"", "multipart/form-data; boundary=x", 400, "could not be read"},
 	} {
@@ -390,7 +390,7 @@ func TestUploadBrokenOff(t *testing.T) {
 	l.embedder.Err = func(string) error {
 		once.Do(func() { close(started) })
 		if slow.Load() {
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
 		}
 		return nil
 	}

@@ -51,10 +51,18 @@ type TurnMessage struct {
 	Choice        string `json:"choice,omitempty" doc:"Id of the option that was clicked, instead of text"`
 	Question      string `json:"question,omitempty" doc:"The question as understood, edited by the user: asked in its place, instead of text"`
 	Clarification string `json:"clarification,omitempty" doc:"Id of the clarification that is replied to; if it waits no more that is a problem, and the reply is never taken for something else"`
-	Key           string `json:"key,omitempty" maxLength:"200" doc:"Names the message and its turn: sent again it is the same turn. Made up by the server if not given"`
+	Key           string `json:"key,omitempty" maxLength:"200" pattern:"^[^\\x00-\\x1F\\x7F-\\x9F]*$" patternDescription:"without control characters" doc:"Names the message and its turn: sent again it is the same turn. Made up by the server if not given"`
 }
 
 var _ huma.Resolver = (*TurnMessage)(nil)
+
+// TransformSchema implements huma.SchemaTransformer: null is nothing.
+func (*TurnMessage) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	for _, p := range s.Properties {
+		p.Nullable = true
+	}
+	return s
+}
 
 // Resolve implements huma.Resolver: a message says one thing.
 func (m *TurnMessage) Resolve(huma.Context) []error {
@@ -139,7 +147,7 @@ func (s *Server) registerTurns() {
 	for _, way := range ways {
 		this := &huma.Schema{Required: []string{way}, Properties: map[string]*huma.Schema{}}
 		for _, other := range ways {
-			this.Properties[other] = &huma.Schema{Type: huma.TypeString, MaxLength: new(0)}
+			this.Properties[other] = &huma.Schema{MaxLength: new(0)} // or null
 		}
 		this.Properties[way] = &huma.Schema{Type: huma.TypeString, Pattern: `[^\s]`}
 		one = append(one, this)

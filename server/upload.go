@@ -132,7 +132,7 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request) ([]upload, err
 			continue // a field
 		}
 		if len(uploads) == maxFiles {
-			return nil, problem(http.StatusRequestEntityTooLarge, "too_many", fmt.Sprintf("more than %d files; send them in several uploads", maxFiles))
+			return nil, problem(http.StatusUnprocessableEntity, "too_many", fmt.Sprintf("more than %d files; send them in several uploads", maxFiles))
 		}
 		u, err := readPart(part, d.maxBytes())
 		if err != nil {
