@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // Embedder turns texts into vectors of length 1 whose inner product measures
@@ -28,9 +29,16 @@ func (e *Embedder) Identity() string {
 	return fmt.Sprintf("%s@%s/%s", c.Name, c.Fingerprint, c.Pooling)
 }
 
-// EmbedQuery gives the vector of a question.
+// longQuery is the number of characters from which on a question is not read
+// whole if the model does not take it in one piece: nobody asks at that length,
+// it is a text that somebody pasted.
+const longQuery = 2000
+
+// EmbedQuery gives the vector of a question. Of one of 2,000 characters or more
+// that is longer than the model takes, the first and the last tokens count, as
+// many as it does take; a shorter one is read as EmbedDocuments reads a text.
 func (e *Embedder) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	vectors, err := e.embed(ctx, []string{text}, e.model.config.QueryPrefix)
+	vectors, err := e.embed(ctx, []string{text}, e.model.config.QueryPrefix, utf8.RuneCountInString(text) >= longQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +52,7 @@ func (e *Embedder) EmbedQuery(ctx context.Context, text string) ([]float32, erro
 // brought back to length 1: all of it counts. An empty text, or one without
 // any token, gets the vector of the bare special tokens.
 func (e *Embedder) EmbedDocuments(ctx context.Context, texts []string) ([][]float32, error) {
-	return e.embed(ctx, texts, e.model.config.DocumentPrefix)
+	return e.embed(ctx, texts, e.model.config.DocumentPrefix, false)
 }
 
 // batchTokens bounds the tokens that go through the model at once.
@@ -57,7 +65,9 @@ type window struct {
 	weight float32 // tokens of the text in it
 }
 
-func (e *Embedder) embed(ctx context.Context, texts []string, prefix string) ([][]float32, error) {
+// embed gives the vector of each text; ends says that of a text longer than a
+// window its two ends make one.
+func (e *Embedder) embed(ctx context.Context, texts []string, prefix string, ends bool) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	var pending []window
 	tokens := 0
@@ -68,7 +78,7 @@ func (e *Embedder) embed(ctx context.Context, texts []string, prefix string) ([]
 	}
 	for i, text := range texts {
 		vectors[i] = make([]float32, e.Dimension())
-		for _, w := range e.windows(i, text, prefix) {
+		for _, w := range e.windows(i, text, prefix, ends) {
 			if tokens > 0 && tokens+len(w.ids) > batchTokens {
 				if err := flush(); err != nil {
 					return nil, err
@@ -87,8 +97,9 @@ func (e *Embedder) embed(ctx context.Context, texts []string, prefix string) ([]
 	return vectors, nil
 }
 
-// windows cuts a text into pieces of nearly equal length, each with the prefix.
-func (e *Embedder) windows(index int, text, prefix string) []window {
+// windows cuts a text into pieces of nearly equal length, each with the prefix, or
+// takes its ends as one.
+func (e *Embedder) windows(index int, text, prefix string, ends bool) []window {
 	t := e.model.tokenizer
 	start := []int32{t.cls}
 	for _, token := range t.Tokenize(prefix) {
@@ -96,6 +107,9 @@ func (e *Embedder) windows(index int, text, prefix string) []window {
 	}
 	room := max(e.model.config.MaxTokens-len(start)-1, 1)
 	tokens := t.Tokenize(text)
+	if ends && len(tokens) > room {
+		tokens = append(tokens[:(room+1)/2], tokens[len(tokens)-room/2:]...)
+	}
 	parts := max(1, (len(tokens)+room-1)/room)
 	windows := make([]window, parts)
 	for i := range windows {

@@ -40,7 +40,7 @@ func TestEmbedder(t *testing.T) {
 		"The guarantee lasts for two years.",
 		"Bananas are yellow.",
 		"", " \n", "\x00\xff",
-		strings.Repeat("The guarantee lasts for two years. ", 90), // two windows
+		strings.Repeat("a, ", 300), // two windows
 	}
 	vectors, err := e.EmbedDocuments(context.Background(), texts)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestLongTextIsNotCut(t *testing.T) {
 func TestWindows(t *testing.T) {
 	e := NewEmbedder(minilmWith(t, available()[0]))
 	for _, c := range []struct{ tokens, want int }{{0, 1}, {1, 1}, {510, 1}, {511, 2}, {1020, 2}, {1021, 3}} {
-		windows := e.windows(0, strings.Repeat("a ", c.tokens), "")
+		windows := e.windows(0, strings.Repeat("a ", c.tokens), "", false)
 		total := 0
 		for _, w := range windows {
 			if len(w.ids) > 512 || w.ids[0] != 101 || w.ids[len(w.ids)-1] != 102 {
@@ -106,6 +106,55 @@ func TestWindows(t *testing.T) {
 		if len(windows) != c.want || total != c.tokens {
 			t.Errorf("%d tokens: %d windows with %d tokens, want %d windows", c.tokens, len(windows), total, c.want)
 		}
+	}
+}
+
+// TestLongQuery counts what is embedded of a question: no more than one window of
+// a very long one, and all of any other.
+func TestLongQuery(t *testing.T) {
+	e := NewEmbedder(minilmWith(t, available()[0]))
+	room := e.model.config.MaxTokens - 2
+	for name, text := range map[string]string{
+		"one word":    strings.Repeat("a", 32<<10),
+		"words":       strings.Repeat("deposit for a bike, ", 32<<10/20),
+		"marks":       strings.Repeat("?!", 16<<10),
+		"codes":       strings.Repeat("ERR-5172 ", 32<<10/9),
+		"ideographs":  strings.Repeat("問", 32<<10/3),
+		"just enough": strings.Repeat("? ", longQuery/2),
+	} {
+		tokens := e.model.tokenizer.Tokenize(text)
+		windows := e.windows(0, text, "", true)
+		if got, want := int(windows[0].weight), min(len(tokens), room); len(windows) != 1 || got != want {
+			t.Errorf("%s: %d windows, the first with %d tokens, want 1 with %d of %d", name, len(windows), got, want, len(tokens))
+		}
+	}
+	middle := strings.Repeat(" the motor overheats", 400)
+	text := "How is a deposit paid back?" + middle + " Who pays the deposit?"
+	ids := e.windows(0, text, "", true)[0].ids
+	for at, want := range map[int]string{1: "how", len(ids) - 3: "deposit"} {
+		if got := e.model.tokenizer.Tokenize(want)[0].ID; ids[at] != got {
+			t.Errorf("token %d is %d, want %q, %d", at, ids[at], want, got)
+		}
+	}
+	// What a long question is about is at its ends.
+	long, err := e.EmbedQuery(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := e.EmbedDocuments(t.Context(), []string{text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if distance(long, all[0]) < 1e-4 {
+		t.Error("a very long question is embedded whole")
+	}
+	short := strings.Repeat("?", longQuery-1)
+	whole, err := e.EmbedDocuments(t.Context(), []string{short})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.EmbedQuery(t.Context(), short); err != nil || distance(got, whole[0]) > 1e-5 {
+		t.Errorf("a question just short of very long is not embedded whole: %v", err)
 	}
 }
 

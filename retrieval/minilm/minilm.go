@@ -33,7 +33,8 @@ func (e *Embedder) EmbedDocuments(ctx context.Context, texts []string) ([][]floa
 	return e.embedder.EmbedDocuments(ctx, texts)
 }
 
-// EmbedQuery gives a query's vector.
+// EmbedQuery gives a query's vector. Of one of 2,000 characters or more that is
+// longer than the model reads at once, the beginning and the end count.
 func (e *Embedder) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
 	return e.embedder.EmbedQuery(ctx, text)
 }
@@ -45,16 +46,21 @@ func (e *Embedder) Identity() string { return e.embedder.Identity() }
 // Count gives the number of tokens in a text; retrieval.ChunkOptions takes it.
 func (e *Embedder) Count(text string) int { return e.model.Tokenizer().Count(text) }
 
-// Similarity gives the cosine of a with each of b, -1 to 1.
+// Similarity gives the cosine of a with each of b, -1 to 1. A very long a is read
+// as EmbedQuery reads it.
 func (e *Embedder) Similarity(ctx context.Context, a string, b []string) ([]float64, error) {
-	vectors, err := e.EmbedDocuments(ctx, append([]string{a}, b...))
+	said, err := e.EmbedQuery(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	vectors, err := e.EmbedDocuments(ctx, b)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]float64, len(b))
-	for i, v := range vectors[1:] {
+	for i, v := range vectors {
 		for k, x := range v {
-			out[i] += float64(x) * float64(vectors[0][k])
+			out[i] += float64(x) * float64(said[k])
 		}
 	}
 	return out, nil
