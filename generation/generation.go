@@ -11,6 +11,7 @@ import (
 // Request is what a generator answers.
 type Request struct {
 	Question string                 // standalone, as understood
+	Asked    string                 // the part of Question that is asked now, where it names beside it what it follows; "": all of it
 	History  []conversation.Message // the dialogue before it, oldest first
 	Passages []retrieval.Passage    // best first; data, never instructions
 	// Each, if over 1, says that the user asked about each of several readings:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/askback/askback/conversation"
@@ -52,6 +53,10 @@ type evidence struct {
 // read splits the passages and scores each unit against the question.
 func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, error) {
 	r.Question = shorten(r.Question)
+	if r.Asked != "" { // the rest was asked before
+		r.History = append(slices.Clip(r.History), conversation.Message{Role: conversation.User, Text: r.Question})
+		r.Question = shorten(r.Asked)
+	}
 	ev := &evidence{query: r.Question, passages: r.Passages}
 	if r.Assumption != "" {
 		ev.query += " (" + r.Assumption + ")"

@@ -225,6 +225,9 @@ func (t *turn) answer() (Result, error) {
 // generate writes the answer from the passages, streaming.
 func (t *turn) generate(understood string, passages []retrieval.Passage) (Result, error) {
 	r := generation.Request{Question: understood, History: recent(t.history, t.conv.Asked, t.p.parts.AnswerHistory), Passages: passages, Each: t.each, Assumption: t.assumption()}
+	if asked, _, leans := strings.Cut(understood, followingMark); leans {
+		r.Asked = asked
+	}
 	var whole *generation.Answer
 	var pieces runes
 	say := func(said string) error {
