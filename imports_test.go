@@ -19,7 +19,7 @@ const module = "github.com/askback/askback/"
 // value type: messages in conversation, passages in retrieval.
 var house = map[string][]string{
 	"conversation":         {"internal/edit", "internal/encoder", "internal/safetensors"}, // conversation/reply is the reader of replies
-	"retrieval":            {"internal/encoder", "internal/edit", "internal/ollama"}, // retrieval/minilm is the embedder
+	"retrieval":            {"internal/encoder", "internal/edit", "internal/ollama"},      // retrieval/minilm is the embedder
 	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama", "internal/untrusted"},
 	"generation":           {"conversation", "retrieval", "internal/ollama", "internal/untrusted"},
 	"pipeline":             {"conversation", "retrieval", "gate", "generation"},
