@@ -60,7 +60,6 @@ type page struct {
 	mu      sync.Mutex
 	faults  []string // errors in the console, and requests to other hosts
 	allowed []*regexp.Regexp
-	hosts   map[string]bool
 }
 
 // look is how the page is looked at.
