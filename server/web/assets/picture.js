@@ -24,6 +24,10 @@ export function gatePicture({ score: value, threshold, ran }) {
     ran && svg('text.score-text', { x: percent(value), y: 10, 'text-anchor': value < 0.08 ? 'start' : value > 0.92 ? 'end' : 'middle' }, score(value)));
 }
 
+/** A number from 0 to 1 as a bar. */
+export const smallBar = (value) => svg('svg.small-bar', { 'aria-hidden': 'true', focusable: 'false' },
+  svg('rect', { width: '100%', height: 6, rx: 3 }), svg('rect.fill', { width: percent(value), height: 6, rx: 3 }));
+
 /** Both gates small, for a button. @param {{score: number, threshold: number}[]} gates */
 export function gateGlyph(gates) {
   const row = (gate, y) => {

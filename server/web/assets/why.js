@@ -2,7 +2,7 @@
 // and what it would have done with other thresholds.
 import * as api from './api.js';
 import { counted, fill, freshId, h, icon } from './dom.js';
-import { duration, gatePicture, hasScore, score, timePicture } from './picture.js';
+import { duration, gatePicture, hasScore, score, smallBar, timePicture } from './picture.js';
 import * as panel from './panel.js';
 import { openPassage } from './passage.js';
 
@@ -78,7 +78,7 @@ export function openWhy(turn) {
           h('span.passage-name', { dir: 'auto' }, h('span', null, p.title.replaceAll(' > ', ' › ')),
             (cited.get(p.id) || []).map((n) => h('span.cited', { title: `Cited as ${n}` }, n))),
           h('span.passage-score', { title: p.cosine ? 'Similarity to the question' : 'Score of the ranking' },
-            h('meter', { min: 0, max: 1, value: p.cosine || p.score, 'aria-hidden': 'true' }),
+            smallBar(p.cosine || p.score),
             h('span.figure', null, score(p.cosine || p.score)))))))),
     t.stages.length > 0 && h('section', null, h('h3', null, 'Time'), timePicture(t.stages)),
     (t.notes?.length > 0) && h('section', null, h('h3', null, 'Notes'), h('ul.notes', null, t.notes.map((n) => h('li', { dir: 'auto' }, n)))),
