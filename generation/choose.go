@@ -303,7 +303,7 @@ func (ev *evidence) confidence(best candidate) float64 {
 	for _, c := range ev.all {
 		near = max(near, c.x[nearQuestion], c.x[nearDialogue])
 	}
-	own := sigmoid(-2.44 + 0.33*dot(weights, best.x) + 7.14*near + 1.5*best.x[shared] + 2*boolean(ev.namesIdentifier(best.line)))
+	own := sigmoid(-2.44 + 0.33*dot(weights, best.x) + 7.14*near + 1.5*best.x[shared] + 2*boolean(ev.namesIdentifier(best)))
 	if ev.surest != nil {
 		return (own + *ev.surest) / 2
 	}

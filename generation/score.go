@@ -19,6 +19,8 @@ type candidate struct {
 	index   int    // index among the passage's units
 	context string // what the line is read under: headings, the question before it, its list's lead-in
 	vector  []float32
+	own     []retrieval.Identifier // in the line; of this and the next only if the question names some
+	around  []retrieval.Identifier // in context
 	x       features
 	p       float64 // that this unit answers the question
 }
@@ -47,7 +49,8 @@ type evidence struct {
 	stems       map[string]bool
 	surest      *float64 // the highest score of a Reader's spans; nil without a Reader
 	rarity      map[string]float64
-	identifiers []retrieval.Identifier // that the question names
+	identifiers []retrieval.Identifier     // that the question names
+	inUnits     [][][]retrieval.Identifier // by passage and unit, if the question names some
 }
 
 // read splits the passages and scores each unit against the question.
@@ -75,11 +78,15 @@ func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, erro
 	for p, passage := range r.Passages {
 		units := split(passage.Text)
 		ev.units = append(ev.units, units)
+		ev.scan(units)
 		for i, u := range units {
 			if u.kind == heading || asks(u) || !mayQuoteCommands && untrusted.Commands(passage.Text[u.start:u.end]) {
 				continue
 			}
 			c := candidate{unit: u, passage: p, index: i, context: titleLine(passage.Title) + under(units, i)}
+			if len(ev.identifiers) > 0 {
+				c.own, c.around = ev.inUnits[p][i], retrieval.ScanIdentifiers(c.context)
+			}
 			ev.all = append(ev.all, c)
 			texts = append(texts, c.context+c.line)
 		}
@@ -112,15 +119,15 @@ func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, erro
 }
 
 // longestQuestion is the number of bytes of a question that are read: more is
-// a text that somebody pasted.
+// a text that somebody pasted, with what is asked about it before or after it.
 const longestQuestion = 4000
 
-// shorten cuts a text at a rune.
+// shorten leaves the middle of a long text out.
 func shorten(s string) string {
 	if len(s) <= longestQuestion {
 		return s
 	}
-	return strings.ToValidUTF8(s[:longestQuestion], "")
+	return strings.ToValidUTF8(s[:longestQuestion/2], "") + "\n" + strings.ToValidUTF8(s[len(s)-longestQuestion/2:], "")
 }
 
 // titleLine is the passage's headings as the start of a sentence.
