@@ -297,11 +297,14 @@ func (b *builder) tidy(picks []pick) []pick {
 // logistic regression on authored questions without a dialogue: ones that can
 // be answered against ones that cannot, most of these made by taking away the
 // passages with the answer. A code that is asked for and stands in the
-// sentence is worth more than any of it. A Reader has half the say.
+// sentence is worth more than any of it. What is near the dialogue counts only for
+// a question that leans on it: another one is not answered by what was talked about. A Reader has half the say.
 func (ev *evidence) confidence(best candidate) float64 {
 	near := 0.0
 	for _, c := range ev.all {
-		near = max(near, c.x[nearQuestion], c.x[nearDialogue])
+		if near = max(near, c.x[nearQuestion]); ev.leans {
+			near = max(near, c.x[nearDialogue])
+		}
 	}
 	own := sigmoid(-2.44 + 0.33*dot(weights, best.x) + 7.14*near + 1.5*best.x[shared] + 2*boolean(ev.namesIdentifier(best)))
 	if ev.surest != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,12 +38,16 @@ const (
 	missed       = 7
 )
 
+// pointing matches words that stand for something said before.
+var pointing = regexp.MustCompile(`(?i)\b(?:it|its|they|them|their|that|this|those|these|there|one|ones|other|both|he|she|him|his|her|then|so)\b`)
+
 // evidence is the passages read in the light of a question.
 type evidence struct {
 	query       string // the question with the assumption
 	want        want
 	several     bool
-	each        int // passages that must each be answered from, 0 or over 1
+	leans       bool // the question cannot be understood without the dialogue
+	each        int  // passages that must each be answered from, 0 or over 1
 	passages    []retrieval.Passage
 	units       [][]unit // by passage
 	all         []candidate
@@ -115,6 +120,7 @@ func read(ctx context.Context, e retrieval.Embedder, r Request) (*evidence, erro
 		}
 	}
 	ev.measure(r, alone, inDialogue)
+	ev.leans = r.Asked != "" || len(ev.stems) <= 1 || pointing.MatchString(r.Question)
 	return ev, nil
 }
 
