@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -76,19 +77,35 @@ func (w warnings) WithAttrs(a []slog.Attr) slog.Handler { return warnings{w.Hand
 func (w warnings) WithGroup(name string) slog.Handler   { return warnings{w.Handler.WithGroup(name)} }
 
 // Stream is Run over standard input and output, or the like: a message on each
-// line. It closes neither.
+// line. What is no message is answered with an error, and the session goes on. It
+// closes neither.
 func (s *Server) Stream(ctx context.Context, in io.Reader, out io.Writer) error {
-	err := s.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: keptOpen{out}})
+	w := &keptOpen{w: out}
+	refuse := func(id any, code int, why string) {
+		s.o.Log.Warn("a line of the client is no message", "why", why)
+		_, _ = w.Write(refusal(id, code, why)) // a client that is gone ends the session below
+	}
+	err := s.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(&lines{in: bufio.NewReaderSize(in, 1<<16), refuse: refuse}), Writer: w, MaxLineLength: -1})
 	if errors.Is(err, io.EOF) {
 		return nil // the client has left
 	}
 	return err
 }
 
-// keptOpen is a writer that is not ours to close.
-type keptOpen struct{ io.Writer }
+// keptOpen is a writer that is not ours to close. It writes one thing after the
+// other.
+type keptOpen struct {
+	mu sync.Mutex
+	w  io.Writer
+}
 
-func (keptOpen) Close() error { return nil }
+func (k *keptOpen) Write(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.w.Write(p)
+}
+
+func (*keptOpen) Close() error { return nil }
 
 // instructions tell a client's model what this is.
 const instructions = "Answers questions from a fixed set of documents, with citations, and asks back when a question is unclear or when the answer depends on what is meant. " +
