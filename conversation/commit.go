@@ -16,7 +16,8 @@ import (
 const maxID = 1024
 
 // CheckID says what is wrong with the id of a conversation: it must be valid
-// UTF-8 without control characters such as line breaks, from 1 to 1024 bytes long.
+// UTF-8 without control characters such as line breaks, from 1 to 1024 bytes long,
+// and not "." or "..", which no address can name.
 func CheckID(id string) error {
 	if id == "" {
 		return errors.New("the conversation's id is empty; give it one")
@@ -30,6 +31,8 @@ func checkName(what, s string) error {
 		return fmt.Errorf("the %s is %d bytes long; at most %d are kept", what, len(s), maxID)
 	case !utf8.ValidString(s):
 		return fmt.Errorf("the %s %q is not valid UTF-8", what, s)
+	case s == "." || s == "..":
+		return fmt.Errorf("the %s is %q, which browsers take for a folder; choose another", what, s)
 	case strings.ContainsFunc(s, unicode.IsControl):
 		return fmt.Errorf("the %s %q holds a control character, such as a line break", what, s)
 	}

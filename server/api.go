@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -45,6 +46,9 @@ func invalid(e *huma.ErrorModel) *Problem {
 		p.Code = "failed"
 	}
 	for _, d := range e.Errors {
+		if slices.ContainsFunc(p.Errors, func(told *huma.ErrorDetail) bool { return within(told.Location, d.Location) }) {
+			continue // it follows from the other, or is the same in other words
+		}
 		if text, ok := d.Value.(string); ok && len(text) > 100 {
 			d.Value = nil // who sent it has it
 		}
@@ -57,6 +61,12 @@ func invalid(e *huma.ErrorModel) *Problem {
 		p.Errors = append(p.Errors, d)
 	}
 	return p
+}
+
+// within reports whether a place in a request is another one or a part of it.
+func within(place, other string) bool {
+	rest, ok := strings.CutPrefix(place, other)
+	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // schemaName names a type in the description, with its package if that is not

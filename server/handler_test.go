@@ -44,6 +44,9 @@ func TestBadRequests(t *testing.T) {
 		{"a long key", "POST", turns, message{"text": "x", "key": long}, nil, 422, "invalid", "length", "body.key"},
 		{"a long id", "GET", "/api/conversations/" + long, nil, nil, 422, "invalid", "length", "path.conversation"},
 		{"an id with NUL", "GET", "/api/conversations/a%00b", nil, nil, 422, "invalid", "control character", "path.conversation"},
+		{"an id that is a folder", "GET", "/api/conversations/%2e", nil, nil, 422, "invalid", "not . or ..", "path.conversation"},
+		{"an id that is the folder above", "POST", "/api/conversations/%2e%2E/turns", message{"text": "x"}, nil, 422, "invalid", "not . or ..", "path.conversation"},
+		{"a key that is a folder", "POST", turns, message{"text": "x", "key": ".."}, nil, 422, "invalid", "not . or ..", "body.key"},
 		{"an id that is no text", "GET", "/api/conversations/a%ff", nil, nil, 422, "invalid", "UTF-8", "path.conversation"},
 		{"another type", "POST", turns, `text=x`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "invalid", "application/x-www-form-urlencoded", "body"},
 		{"a wrong event", "GET", turns + "/k/events", nil, []string{"Last-Event-ID", "x"}, 422, "invalid", "integer", "header.Last-Event-ID"},
@@ -61,6 +64,11 @@ func TestBadRequests(t *testing.T) {
 			r := b.get(c.method, c.path, c.body, &p, c.header...)
 			if r.StatusCode != c.status || p.Status != c.status || p.Code != c.code || p.Title == "" || !strings.Contains(p.Detail, c.says) {
 				t.Errorf("%s %+v", r.Status, p)
+			}
+			for i, e := range p.Errors {
+				if i > 0 && strings.HasPrefix(p.Errors[i-1].Location, e.Location) {
+					t.Errorf("one fault is told twice: %s", p.Detail)
+				}
 			}
 			if where := ""; len(p.Errors) > 0 || c.where != "" {
 				if len(p.Errors) > 0 {

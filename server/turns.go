@@ -51,7 +51,7 @@ type TurnMessage struct {
 	Choice        string `json:"choice,omitempty" doc:"Id of the option that was clicked, instead of text"`
 	Question      string `json:"question,omitempty" doc:"The question as understood, edited by the user: asked in its place, instead of text"`
 	Clarification string `json:"clarification,omitempty" doc:"Id of the clarification that is replied to; if it waits no more that is a problem, and the reply is never taken for something else"`
-	Key           string `json:"key,omitempty" maxLength:"200" pattern:"^[^\\x00-\\x1F\\x7F-\\x9F]*$" patternDescription:"without control characters" doc:"Names the message and its turn: sent again it is the same turn. Made up by the server if not given"`
+	Key           string `json:"key,omitempty" maxLength:"200" pattern:"^([^.\\x00-\\x1F\\x7F-\\x9F][^\\x00-\\x1F\\x7F-\\x9F]*|[.][^.\\x00-\\x1F\\x7F-\\x9F][^\\x00-\\x1F\\x7F-\\x9F]*|[.][.][^\\x00-\\x1F\\x7F-\\x9F]+)?$" patternDescription:"without control characters, and not . or .." doc:"Names the message and its turn: sent again it is the same turn. Made up by the server if not given"`
 }
 
 var _ huma.Resolver = (*TurnMessage)(nil)
@@ -78,15 +78,12 @@ func (m *TurnMessage) Resolve(huma.Context) []error {
 	if m.Choice == "" && strings.TrimSpace(m.Text+m.Question) == "" {
 		return []error{&huma.ErrorDetail{Location: "body.text", Message: pipeline.ErrEmpty.Error()}}
 	}
-	if strings.ContainsRune(m.Key, 0) {
-		return []error{&huma.ErrorDetail{Location: "body.key", Message: "the key holds a NUL byte"}}
-	}
 	return nil
 }
 
 // InConversation is the part of a request that names a conversation.
 type InConversation struct {
-	Conversation string `path:"conversation" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1F\\x7F-\\x9F]*$" patternDescription:"without control characters" doc:"Id of the conversation; who sends the first message chooses it"`
+	Conversation string `path:"conversation" minLength:"1" maxLength:"1024" pattern:"^([^.\\x00-\\x1F\\x7F-\\x9F][^\\x00-\\x1F\\x7F-\\x9F]*|[.][^.\\x00-\\x1F\\x7F-\\x9F][^\\x00-\\x1F\\x7F-\\x9F]*|[.][.][^\\x00-\\x1F\\x7F-\\x9F]+)?$" patternDescription:"without control characters, and not . or .." doc:"Id of the conversation; who sends the first message chooses it"`
 }
 
 var _ huma.Resolver = (*InConversation)(nil)
