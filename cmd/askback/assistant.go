@@ -11,7 +11,10 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/askback/askback/cmd/askback/sample"
 	"github.com/askback/askback/conversation"
@@ -248,6 +251,33 @@ func (a *assistant) suggest() error {
 	return err
 }
 
+// ofFile is what is said of a file, on one line: a name with a line break or another
+// control character is quoted.
+func ofFile(name, what string) string {
+	shown := fileName(name)
+	return shown + ": " + strings.ReplaceAll(what, name, shown)
+}
+
+// fileName is a file's name as it is shown.
+func fileName(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// checkFolder says what is wrong with the folder of --docs.
+func (s sourceFlags) checkFolder() error {
+	if s.Docs == "" {
+		return nil
+	}
+	folder, err := documents.OpenFolder(s.Docs)
+	if err != nil {
+		return usagef("--docs: %w", err)
+	}
+	return folder.Close()
+}
+
 // openFolder indexes a folder of files.
 func (a *assistant) openFolder(ctx context.Context) error {
 	s := a.source
@@ -306,14 +336,14 @@ func (a *assistant) sync(ctx context.Context, errOut io.Writer, fsys fs.FS) (ret
 	_ = bar.Finish()
 	for _, r := range skipped {
 		if r.Skipped != "" {
-			fmt.Fprintf(errOut, "skipped %s: %s\n", r.Path, r.Skipped)
+			fmt.Fprintln(errOut, "skipped "+ofFile(r.Path, r.Skipped))
 		}
 		for _, w := range r.Warnings {
-			fmt.Fprintf(errOut, "%s: %s\n", r.Path, w)
+			fmt.Fprintln(errOut, ofFile(r.Path, w))
 		}
 	}
 	for _, s := range report.Skipped {
-		fmt.Fprintf(errOut, "skipped %s: %v\n", s.Document, s.Err)
+		fmt.Fprintln(errOut, "skipped "+ofFile(s.Document, s.Err.Error()))
 	}
 	return report, err
 }

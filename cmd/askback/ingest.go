@@ -178,7 +178,7 @@ func (c *ingestCommand) print(w io.Writer, r ingestReport) error {
 			paths []string
 		}{{"new", r.Added}, {"changed", r.Changed}, {"deleted", r.Deleted}} {
 			for _, path := range group.paths {
-				fmt.Fprintf(&b, "  %-8s %s\n", group.mark, path)
+				fmt.Fprintf(&b, "  %-8s %s\n", group.mark, fileName(path))
 			}
 		}
 		fmt.Fprintf(&b, "%s would be stored\n", counted(r.Passages, "passage"))
@@ -195,13 +195,13 @@ func (c *ingestCommand) print(w io.Writer, r ingestReport) error {
 	if len(r.Skipped) > 0 {
 		fmt.Fprintf(&b, "not indexed, %s:\n", counted(len(r.Skipped), "file"))
 		for _, s := range r.Skipped {
-			fmt.Fprintf(&b, "  %s: %s\n", s.Path, s.Why)
+			fmt.Fprintf(&b, "  %s\n", ofFile(s.Path, s.Why))
 		}
 	}
 	if len(r.Warnings) > 0 {
 		b.WriteString("indexed in part:\n")
 		for _, s := range r.Warnings {
-			fmt.Fprintf(&b, "  %s: %s\n", s.Path, s.Why)
+			fmt.Fprintf(&b, "  %s\n", ofFile(s.Path, s.Why))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

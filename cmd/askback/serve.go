@@ -36,6 +36,9 @@ const (
 func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
+	if err := c.checkFolder(); err != nil {
+		return err
+	}
 	listener, err := c.listen()
 	if err != nil {
 		return err

@@ -168,7 +168,7 @@ func TestServeFailsFast(t *testing.T) {
 		{"plain text key", map[string]string{"QDRANT_ADDR": "qdrant.example:6334", "QDRANT_API_KEY": "key"}, nil, exitUsage, "QDRANT_TLS"},
 		{"no address", map[string]string{"QDRANT_ADDR": "http://localhost"}, nil, exitFailed, "is not host:port"},
 		{"empty folder", nil, []string{"--docs=" + empty}, exitUsage, "no readable file"},
-		{"no folder", nil, []string{"--docs=" + filepath.Join(empty, "none")}, exitUsage, "does not exist"},
+		{"no folder", nil, []string{"--docs=" + filepath.Join(empty, "none")}, exitUsage, "it does not exist\n"},
 		{"rebuild alone", nil, []string{"--rebuild", "--index=x.db"}, exitUsage, "--docs"},
 		{"no store", nil, []string{"--store=redis://localhost"}, exitUsage, "redis:// is not known"},
 		{"wrong database", nil, []string{"--store=postgres://ada@127.0.0.1:port/talk"}, exitFailed, "write it as postgres://"},
@@ -189,6 +189,9 @@ func TestServeFailsFast(t *testing.T) {
 			}
 			if ctx.Err() != nil {
 				t.Error("it did not end by itself")
+			}
+			if test.name == "no folder" && out.Len() > 0 {
+				t.Errorf("it served before it looked for the folder: %s", &out)
 			}
 			if files, err := os.ReadDir("."); err != nil || len(files) > 0 {
 				t.Errorf("left behind: %v, %v", files, err)

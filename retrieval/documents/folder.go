@@ -26,10 +26,18 @@ func OpenFolder(dir string) (*Folder, error) {
 		return nil, fmt.Errorf("opening the folder %s: it is a file; name the folder that holds it", dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("opening the folder %s: it does not exist: %w", dir, fs.ErrNotExist)
+		return nil, missingFolder(dir)
 	}
 	return nil, fmt.Errorf("opening the folder %s: %w", dir, err)
 }
+
+// missingFolder is the error of a folder that is not there, an fs.ErrNotExist.
+type missingFolder string
+
+func (m missingFolder) Error() string {
+	return "opening the folder " + string(m) + ": it does not exist"
+}
+func (missingFolder) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
