@@ -33,10 +33,12 @@ export const infoOf = (id) => shown.find((c) => c.id === id);
 export const titleOf = (id) => infoOf(id)?.title || '';
 
 async function more() {
-  const page = await api.conversations.list(cursor);
-  shown = [...shown, ...page.list];
-  cursor = page.next;
-  draw();
+  try {
+    const page = await api.conversations.list(cursor);
+    shown = [...shown, ...page.list];
+    cursor = page.next;
+    draw();
+  } catch (e) { host.failed(e); }
 }
 
 function draw() {
