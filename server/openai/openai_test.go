@@ -31,7 +31,7 @@ type service struct {
 	quoter *fakes.Quoter
 }
 
-func serve(t *testing.T, store conversation.Store, o openai.Options) *service {
+func serve(t *testing.T, store conversation.Store, o openai.Options, set ...func(*http.Server)) *service {
 	t.Helper()
 	s := &service{store: store, quoter: &fakes.Quoter{}}
 	p, err := fakes.Pipeline(store, s.quoter)
@@ -41,7 +41,11 @@ func serve(t *testing.T, store conversation.Store, o openai.Options) *service {
 	if o.Backend == nil {
 		o.Backend = func() (openai.Backend, error) { return openai.Backend{Pipeline: p, Store: store}, nil }
 	}
-	s.Server = httptest.NewServer(openai.New(o))
+	s.Server = httptest.NewUnstartedServer(openai.New(o))
+	for _, f := range set {
+		f(s.Config)
+	}
+	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }
@@ -443,8 +447,8 @@ func (s *service) stream(t *testing.T, ctx context.Context, body string) (*http.
 
 // TestHeartbeat lets the model think: the stream is not silent.
 func TestHeartbeat(t *testing.T) {
-	s := serve(t, conversation.NewMemory(), openai.Options{Heartbeat: 5 * time.Millisecond})
-	s.Config.WriteTimeout = time.Second // which is lifted
+	s := serve(t, conversation.NewMemory(), openai.Options{Heartbeat: 5 * time.Millisecond},
+		func(h *http.Server) { h.WriteTimeout = time.Second }) // which is lifted
 	goOn := make(chan bool)
 	s.quoter.Between = func(context.Context) error { <-goOn; return nil }
 	_, next := s.stream(t, t.Context(), `{"stream":true,"messages":[{"role":"user","content":"When are you open?"}]}`)
