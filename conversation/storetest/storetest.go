@@ -426,7 +426,7 @@ func testPending(t *testing.T, s conversation.Store) {
 }
 
 func testIDs(t *testing.T, s conversation.Store) {
-	good := []string{"a/b", "..", "a b", "' OR 1=1 --", "%", "Ünï", "ünï", "会話", "👍🏽", "A", strings.Repeat("x", 1000)}
+	good := []string{"a/b", "...", "a b", "' OR 1=1 --", "%", "Ünï", "ünï", "会話", "👍🏽", "A", strings.Repeat("x", 1000)}
 	for i, id := range good {
 		say(t, s, id, fmt.Sprint("in ", i))
 	}
@@ -435,7 +435,7 @@ func testIDs(t *testing.T, s conversation.Store) {
 			t.Errorf("conversation %.40q holds %s", id, got)
 		}
 	}
-	for _, id := range []string{"", "a\x00b", "a\nb", "\t", "a\xffb", strings.Repeat("x", 2000)} {
+	for _, id := range []string{"", ".", "..", "a\x00b", "a\nb", "\t", "a\xffb", strings.Repeat("x", 2000)} {
 		if _, err := s.Begin(t.Context(), conversation.Request{Conversation: id}); err == nil {
 			t.Errorf("id %.40q was taken", id)
 		}
