@@ -1,10 +1,9 @@
 package lora
 
 import (
-	"fmt"
 	"math"
 
-	"github.com/askback/askback/internal/safetensors"
+	layers "github.com/askback/askback/internal/encoder/heads"
 )
 
 // The tags that a token may have, in the order of the tag head's outputs.
@@ -19,97 +18,31 @@ const (
 // missing stands for a logit that does not exist, such as a second passage's.
 const missing = -5
 
-// layer is a linear layer: weights by row, one row for each output.
-type layer struct {
-	in, out      int
-	weight, bias []float32
-}
-
-// apply gives W x + b.
-func (l layer) apply(x []float32) []float32 {
-	y := make([]float32, l.out)
-	for o := range y {
-		row, sum := l.weight[o*l.in:(o+1)*l.in], float32(0)
-		for i, w := range row {
-			sum += w * x[i]
-		}
-		if l.bias != nil {
-			sum += l.bias[o]
-		}
-		y[o] = sum
-	}
-	return y
-}
-
-// mlp is linear, GELU, linear.
-type mlp [2]layer
-
-func (m mlp) apply(x []float32) []float32 { return m[1].apply(gelu(m[0].apply(x))) }
-
-// gelu is the exact form, x Φ(x), in place.
-func gelu(x []float32) []float32 {
-	for i, v := range x {
-		x[i] = float32(0.5 * float64(v) * (1 + math.Erf(float64(v)/math.Sqrt2)))
-	}
-	return x
-}
-
 // heads are the small layers on top of the hidden states.
 type heads struct {
 	hidden, reading int
-	tags            layer // a token's state -> 4 logits
-	read            layer // means: plain, of answer, condition, settled -> a passage's reading
-	passage         layer // a reading -> answers, live
-	pair            mlp   // two readings -> conflict
-	gate1, gate2    mlp
-	signs1, signs2  layer // strongest logits of the other heads -> added to the gate's logit
+	tags            layers.Linear // a token's state -> 4 logits
+	read            layers.Linear // means: plain, of answer, condition, settled -> a passage's reading
+	passage         layers.Linear // a reading -> answers, live
+	pair            layers.MLP    // two readings -> conflict
+	gate1, gate2    layers.MLP
+	signs1, signs2  layers.Linear // strongest logits of the other heads -> added to the gate's logit
 }
 
 // readHeads reads heads.safetensors for an encoder of that hidden size.
 func readHeads(data []byte, hidden int) (*heads, error) {
-	file, err := safetensors.Parse(data)
-	if err != nil {
-		return nil, err
-	}
+	r := layers.Read(data)
 	h := &heads{hidden: hidden}
-	read := func(name string, in, out int, bias bool) (l layer) {
-		if err != nil {
-			return l
-		}
-		info, ok := file.Info(name + ".weight")
-		if !ok {
-			err = fmt.Errorf("tensor %s.weight is missing", name)
-			return l
-		}
-		if out == 0 && len(info.Shape) == 2 {
-			out = info.Shape[0]
-		}
-		if len(info.Shape) != 2 || info.Shape[0] != out || info.Shape[1] != in {
-			err = fmt.Errorf("tensor %s.weight has the shape %v; want [%d %d]", name, info.Shape, out, in)
-			return l
-		}
-		l = layer{in: in, out: out}
-		if l.weight, err = file.Float32s(name + ".weight"); err != nil || !bias {
-			return l
-		}
-		if l.bias, err = file.Float32s(name + ".bias"); err == nil && len(l.bias) != out {
-			err = fmt.Errorf("tensor %s.bias has %d numbers; want %d", name, len(l.bias), out)
-		}
-		return l
-	}
-	h.tags = read("tags", hidden, tagCount, true)
-	h.read = read("read", 4*hidden, 0, true)
-	h.reading = h.read.out
-	h.passage = read("passage", h.reading, 2, true)
-	h.pair[0] = read("pair.0", 3*h.reading, 0, true)
-	h.pair[1] = read("pair.1", h.pair[0].out, 1, true)
-	h.gate1[0] = read("gate1.0", 4*hidden, 0, true)
-	h.gate1[1] = read("gate1.1", h.gate1[0].out, 1, true)
-	h.signs1 = read("gate1_signs", 2, 1, false)
-	h.gate2[0] = read("gate2.0", 3*hidden+2*h.reading, 0, true)
-	h.gate2[1] = read("gate2.1", h.gate2[0].out, 1, true)
-	h.signs2 = read("gate2_signs", 7, 1, false)
-	return h, err
+	h.tags = r.Linear("tags", hidden, tagCount)
+	h.read = r.Linear("read", 4*hidden, 0)
+	h.reading = h.read.Out
+	h.passage = r.Linear("passage", h.reading, 2)
+	h.pair = r.MLP("pair", 3*h.reading, 1)
+	h.gate1 = r.MLP("gate1", 4*hidden, 1)
+	h.signs1 = r.Weights("gate1_signs", 2, 1)
+	h.gate2 = r.MLP("gate2", 3*hidden+2*h.reading, 1)
+	h.signs2 = r.Weights("gate2_signs", 7, 1)
+	return h, r.Err()
 }
 
 // output is what the heads say about one input.
@@ -135,8 +68,8 @@ func (h *heads) apply(states [][]float32, first []int) output {
 	talk := segments[0]
 	if len(states) == 1 {
 		x := concat(talk.first, talk.mean, talk.weighted[tagUnclear], talk.weighted[tagSettled])
-		signs := h.signs1.apply([]float32{talk.highest[tagUnclear], talk.highest[tagSettled]})
-		out.gate = float64(h.gate1.apply(x)[0] + signs[0])
+		signs := h.signs1.Apply([]float32{talk.highest[tagUnclear], talk.highest[tagSettled]})
+		out.gate = float64(h.gate1.Apply(x)[0] + signs[0])
 		return out
 	}
 	passages := segments[1:]
@@ -146,8 +79,8 @@ func (h *heads) apply(states [][]float32, first []int) output {
 		most[i] = -1
 	}
 	for i, p := range passages {
-		readings[i] = gelu(h.read.apply(concat(p.mean, p.weighted[tagAnswer], p.weighted[tagCondition], p.weighted[tagSettled])))
-		l := h.passage.apply(readings[i])
+		readings[i] = layers.GELU(h.read.Apply(concat(p.mean, p.weighted[tagAnswer], p.weighted[tagCondition], p.weighted[tagSettled])))
+		l := h.passage.Apply(readings[i])
 		out.passage = append(out.passage, [2]float64{float64(l[0]), float64(l[1])})
 		for k, v := range readings[i] {
 			mean[k] += v / float32(len(passages))
@@ -161,7 +94,7 @@ func (h *heads) apply(states [][]float32, first []int) output {
 	}
 	for i, a := range readings {
 		for j, b := range readings[:i] {
-			v := h.pair.apply(compare(a, b))[0]
+			v := h.pair.Apply(compare(a, b))[0]
 			strongest = max(strongest, v)
 			out.pair[i][j], out.pair[j][i] = float64(v), float64(v)
 		}
@@ -182,7 +115,7 @@ func (h *heads) apply(states [][]float32, first []int) output {
 	signs = append(signs, talk.highest[tagUnclear], talk.highest[tagSettled])
 	x := make([]float32, 0, 3*d+2*h.reading)
 	x = append(x, concat(talk.first, talk.mean, talk.weighted[tagSettled], mean, most)...)
-	out.gate = float64(h.gate2.apply(x)[0] + h.signs2.apply(signs)[0])
+	out.gate = float64(h.gate2.Apply(x)[0] + h.signs2.Apply(signs)[0])
 	return out
 }
 
@@ -205,7 +138,7 @@ func (h *heads) pool(states []float32, first int) pooled {
 	}
 	for t := range n {
 		s := states[t*d : (t+1)*d]
-		logits := h.tags.apply(s)
+		logits := h.tags.Apply(s)
 		for k, l := range logits {
 			p.highest[k] = max(p.highest[k], l)
 			w := float32(sigmoid(float64(l)))
