@@ -107,14 +107,15 @@ func TestDeletedTextIsGone(t *testing.T) {
 	}
 }
 
-// A file of the first version of the schema is brought up to date.
-func TestUpgrade(t *testing.T) {
+// made gives the path of a new file that a script has filled.
+func made(t *testing.T, name string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.db")
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	script, err := os.ReadFile("testdata/version1.sql")
+	script, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +125,12 @@ func TestUpgrade(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// A file of the first version of the schema is brought up to date.
+func TestUpgrade(t *testing.T) {
+	path := made(t, "testdata/version1.sql")
 	s := open(t, path, Options{})
 	c, err := s.Load(t.Context(), "a", conversation.All)
 	if err != nil || len(c.Turns) != 2 || c.Turns[1].Reply != "Which bike?" || string(c.Turns[0].Detail) != `{"score":0.50,"text":"a\u0000<b"}` || c.Pending == nil || c.Pending.ID != "c2" {
@@ -154,21 +161,7 @@ func TestUpgrade(t *testing.T) {
 
 // A file of the version before titles gets them.
 func TestUpgradeTitles(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c.db")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, err := os.ReadFile("testdata/version2.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec(string(script)); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	path := made(t, "testdata/version2.sql")
 	s := open(t, path, Options{})
 	if c, err := s.Load(t.Context(), "a", 1); err != nil || c.Title != "How long does it take?" || c.Earlier != 1 {
 		t.Errorf("%+v, %v", c, err)
