@@ -17,7 +17,7 @@ import json
 import math
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -300,6 +300,25 @@ def shuffled(ex: Example, rng, drop: float = 0.15) -> Example:
     return Example(ex.id, ex.group, [ex.segments[0], *(ex.segments[1 + i] for i in order)],
                    ex.pre, ex.post, [ex.answers[i] for i in order], [ex.live[i] for i in order],
                    conflict)
+
+
+def one_reading(ex: Example, case: dict, rng) -> Example:
+    """An asking example without the passages of all readings but one: clear to gate 2,
+    since the passages hold one answer. The example itself if it has no such readings."""
+    readings = [set(o["passages"]) for o in case["options"] if o["passages"]]
+    if ex.pre != 0 or ex.post != 1 or len(readings) < 2:
+        return ex
+    kept = rng.choice(readings)
+    gone = set().union(*readings) - kept
+    order = [i for i, p in enumerate(case["passages"]) if p["id"] not in gone]
+    if any(ex.answers[i] and case["passages"][i]["id"] not in kept for i in order):
+        return ex  # an answer under no reading: whether it would differ is not known
+    segments = [replace(s, tags=s.tags.copy()) for s in (ex.segments[0], *(ex.segments[1 + i] for i in order))]
+    for segment in segments:
+        segment.tags[:, UNCLEAR] = NAN
+    return replace(ex, segments=segments, post=0.0, answers=[ex.answers[i] for i in order],
+                   live=[ex.live[i] for i in order],
+                   conflict=np.triu(np.zeros((len(order),) * 2, np.float32), 1))
 
 
 # --- public sets ------------------------------------------------------------

@@ -34,6 +34,7 @@ PUBLIC_GATE2 = {"claqua_dev": 60, "or_sharc_dev": 60, "abg_coqa_val": 40, "pacif
 
 
 WIDENED = 0.2  # the share of our cases that an epoch gives more passages
+NARROWED = 0.25  # the share of asking cases that an epoch gives the passages of one reading alone
 
 
 def neighbours(cases: list[dict]) -> dict[str, dict]:
@@ -87,8 +88,11 @@ def epoch_examples(own, public, rng) -> list[list[data.Example]]:
     """One epoch's examples in units that stay in one batch: a contrastive group,
     or four public examples."""
     groups: dict[str, list] = {}
-    for ex, wider in own:
-        if rng.random() < WIDENED:
+    for case, ex, wider in own:
+        narrow = data.one_reading(ex, case, rng) if rng.random() < NARROWED else ex
+        if narrow is not ex:
+            ex = narrow
+        elif rng.random() < WIDENED:
             ex = wider(rng)
         groups.setdefault(ex.group, []).append(data.shuffled(ex, rng))
     units = list(groups.values())
@@ -166,7 +170,7 @@ def main() -> None:
     own = []
     for c in cases:
         ex = data.example(tokenizer, c)
-        own.append((ex, functools.partial(widened, tokenizer, c, ex, passages[c["domain"]])
+        own.append((c, ex, functools.partial(widened, tokenizer, c, ex, passages[c["domain"]])
                     if c["passages"] else lambda rng, ex=ex: ex))
     validation = data.read_jsonl(f"{args.data}/validation.jsonl")
     if args.limit:
