@@ -125,7 +125,7 @@ func (s *Server) registerDocuments() {
 		NamedDocument
 		Accept string `header:"Accept" hidden:"true"`
 	}) (*huma.StreamResponse, error) {
-		return s.receiving(in.Accept, func(w http.ResponseWriter, r *http.Request) ([]upload, error) { return s.readFile(w, r, in.Name) })
+		return s.receiving(ctx, in.Accept, func(w http.ResponseWriter, r *http.Request) ([]upload, error) { return s.readFile(w, r, in.Name) })
 	})
 	handle(s, huma.Operation{OperationID: "upload-documents", Method: http.MethodPost, Path: "/api/documents", Tags: []string{"documents"},
 		Summary: "Upload several documents", Responses: reply,
@@ -133,7 +133,7 @@ func (s *Server) registerDocuments() {
 	}, func(ctx context.Context, in *struct {
 		Accept string `header:"Accept" hidden:"true"`
 	}) (*huma.StreamResponse, error) {
-		return s.receiving(in.Accept, s.readForm)
+		return s.receiving(ctx, in.Accept, s.readForm)
 	})
 	// Described when they are registered already, since the handlers read the
 	// bodies themselves.
@@ -145,10 +145,13 @@ func (s *Server) registerDocuments() {
 }
 
 // receiving is the response to an upload whose files read gives.
-func (s *Server) receiving(accept string, read func(http.ResponseWriter, *http.Request) ([]upload, error)) (*huma.StreamResponse, error) {
+func (s *Server) receiving(ctx context.Context, accept string, read func(http.ResponseWriter, *http.Request) ([]upload, error)) (*huma.StreamResponse, error) {
 	d, err := s.library()
 	if err == nil {
 		err = d.writable()
+	}
+	if err == nil {
+		err = s.allowUpload(ctx)
 	}
 	if err != nil {
 		return nil, err

@@ -21,9 +21,12 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 func (s *Server) Handler() http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		write(w, problem(http.StatusForbidden, "cross_origin", "a page of another site may not do this"))
+		deny(w, r, problem(http.StatusForbidden, "cross_origin", "a page of another site may not do this"))
 	}))
-	return headers(s.hosts(foreign.Handler(s.users(s.controls(s.mux)))))
+	for _, origin := range s.o.Origins {
+		_ = foreign.AddTrustedOrigin(origin) // New has looked at it
+	}
+	return headers(s.hosts(s.origins(foreign.Handler(s.users(s.controls(s.mux))))))
 }
 
 // headers sets those of every response.
@@ -54,7 +57,7 @@ func (s *Server) hosts(next http.Handler) http.Handler {
 			host = h
 		}
 		if host = strings.Trim(host, "[]"); !slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
-			write(w, problem(http.StatusMisdirectedRequest, "host", fmt.Sprintf("this server is not %q; it answers as %s", r.Host, strings.Join(s.o.Hosts, ", "))))
+			deny(w, r, problem(http.StatusMisdirectedRequest, "host", fmt.Sprintf("this server is not %q; it answers as %s", r.Host, strings.Join(s.o.Hosts, ", "))))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -97,29 +100,6 @@ type controlKey struct{}
 // control is the control of the connection that a request came by.
 func control(ctx context.Context) *http.ResponseController {
 	return ctx.Value(controlKey{}).(*http.ResponseController)
-}
-
-type userKey struct{}
-
-// users decides whose request it is.
-func (s *Server) users(next http.Handler) http.Handler {
-	if s.o.User == nil {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, err := s.o.User(r)
-		if err != nil {
-			write(w, problem(http.StatusUnauthorized, "user", err.Error()))
-			return
-		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
-	})
-}
-
-// User is whose request the context belongs to, "" if nobody's in particular.
-func User(ctx context.Context) string {
-	user, _ := ctx.Value(userKey{}).(string)
-	return user
 }
 
 // problems answers what no operation is there for with a problem.

@@ -55,6 +55,9 @@ func (s *Server) registerHealth() {
 		}},
 		func(ctx context.Context, _ *struct{}) (*readyReply, error) {
 			r := s.readiness(ctx)
+			if s.o.Keys != nil && !callerOf(ctx).known { // what it depends on is told to those who have a key
+				r.Services = []Service{}
+			}
 			if !r.Ready {
 				return &readyReply{Status: http.StatusServiceUnavailable, Retry: "5", Body: r}, nil
 			}

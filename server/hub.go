@@ -64,11 +64,11 @@ func (h *hub) start(ctx context.Context, p *pipeline.Pipeline, m pipeline.Messag
 		}
 		return t, nil
 	}
-	if h.closed {
-		return nil, errShutdown
+	if err := h.room(); err != nil {
+		return nil, err
 	}
-	if h.active >= h.s.o.MaxTurns {
-		return nil, errMany
+	if err := h.s.AllowTurn(ctx); err != nil {
+		return nil, err
 	}
 	h.forget(time.Now())
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -43,6 +43,14 @@ func (s *Server) previewTurn(ctx context.Context, in *previewInput) (*struct{ Bo
 	if !ok {
 		return nil, problem(http.StatusNotFound, "not_found", fmt.Sprintf("conversation %q has no turn %q", in.Conversation, in.Turn))
 	}
+	if err := s.AllowTurn(ctx); err != nil {
+		return nil, err
+	}
+	end, err := s.BeginTurn()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	policy := b.Pipeline.Policy()
 	policy.PreThreshold = threshold(in.Body.Pre, policy.PreThreshold)
 	policy.PostThreshold = threshold(in.Body.Post, policy.PostThreshold)

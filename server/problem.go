@@ -6,11 +6,13 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/server/tenant"
 )
 
 // Problem is an error as RFC 9457 has it.
@@ -41,6 +43,9 @@ func (p *Problem) GetHeaders() http.Header {
 	if p.retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.retry))
 	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="askback"`)
+	}
 	return h
 }
 
@@ -58,6 +63,30 @@ func write(w http.ResponseWriter, p *Problem) {
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client is gone if that fails
+}
+
+// deny sends a problem that comes before any handler, in the form that the client of
+// the path knows.
+func deny(w http.ResponseWriter, r *http.Request, p *Problem) {
+	if !strings.HasPrefix(r.URL.Path, "/v1/") {
+		write(w, p)
+		return
+	}
+	kind := "invalid_request_error"
+	switch {
+	case p.Status == http.StatusTooManyRequests:
+		kind = "rate_limit_error"
+	case p.Status == http.StatusUnauthorized:
+		kind = "authentication_error"
+	case p.Status >= http.StatusInternalServerError:
+		kind = "server_error"
+	}
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": p.Detail, "type": kind, "param": nil, "code": p.Code}})
 }
 
 var (
@@ -81,6 +110,7 @@ var kinds = []struct {
 	{errMany, http.StatusServiceUnavailable, "busy", 2},
 	{conversation.ErrBusy, http.StatusConflict, "busy", 2},
 	{conversation.ErrLost, http.StatusConflict, "lost", 1},
+	{tenant.ErrLongID, http.StatusUnprocessableEntity, "invalid", 0},
 	{conversation.ErrUser, http.StatusForbidden, "user", 0},
 	{conversation.ErrNotFound, http.StatusNotFound, "not_found", 0},
 	{pipeline.ErrSettled, http.StatusConflict, "settled", 0},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/server/keys"
 )
 
 // Backend is what is served.
@@ -46,9 +47,19 @@ type Options struct {
 	// Blame says which service an error of a turn or a request comes from, as in
 	// Check.Name; "" if it does not tell. nil: the checks alone tell.
 	Blame func(error) string
-	// User says whose request it is. nil: nobody's in particular. An error is
-	// answered with 401.
+	// Keys are the keys that the server is used with; whose a request is, is told by
+	// its key. What HandlePublic serves, and whether the server is alive and ready, is
+	// told without one. nil: everybody is let in. With keys, the backend's store and
+	// documents have to be those of server/tenant, which keep tenants apart.
+	Keys *keys.Ring
+	// User says whose request it is where there are no keys. nil: nobody's in
+	// particular. An error is answered with 401.
 	User func(*http.Request) (string, error)
+	// Limits are how much one key or address may ask for.
+	Limits Limits
+	// Origins are the sites whose pages may use the API, such as
+	// https://chat.example.com. nil: the server's own alone.
+	Origins []string
 	// Hosts are the names that a request may be sent to, without port. On a
 	// loopback address this keeps pages of other sites from reaching the server by
 	// a name of theirs. nil: any.
@@ -73,12 +84,16 @@ type Options struct {
 
 // Server serves a pipeline.
 type Server struct {
-	o    Options
-	log  *slog.Logger
-	mux  *http.ServeMux // everything
-	ops  *http.ServeMux // the API's operations
-	api  huma.API
-	hub  *hub
+	o   Options
+	log *slog.Logger
+	mux *http.ServeMux // everything
+	ops *http.ServeMux // the API's operations
+	api huma.API
+	hub *hub
+
+	doors                    map[string]door // by pattern; the others are private
+	turns, uploads, failures *limiter
+
 	stop context.CancelFunc
 	open sync.WaitGroup // the goroutine that opens the backend
 
@@ -101,7 +116,14 @@ func New(o Options) (*Server, error) {
 	o.MaxTurns = cmp.Or(o.MaxTurns, 256)
 	o.BodyTime = cmp.Or(o.BodyTime, 30*time.Second)
 	o.TurnLimit = cmp.Or(o.TurnLimit, 30*time.Minute)
-	s := &Server{o: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), ops: http.NewServeMux(),
+	o.Limits.Turns, o.Limits.Uploads = cmp.Or(o.Limits.Turns, defaultTurns), cmp.Or(o.Limits.Uploads, defaultUploads)
+	for _, origin := range o.Origins {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("Options.Origins: %w", err)
+		}
+	}
+	s := &Server{o: o, log: cmp.Or(o.Log, slog.Default()), mux: http.NewServeMux(), ops: http.NewServeMux(), doors: map[string]door{},
+		turns: newLimiter(o.Limits.Turns), uploads: newLimiter(o.Limits.Uploads), failures: newLimiter(failures),
 		openErr: unavailable(errors.New("the server is starting")), failed: make(chan error, 1)}
 	s.hub = newHub(s)
 	s.api = humago.New(s.ops, config(o.Version))
@@ -115,14 +137,29 @@ func New(o Options) (*Server, error) {
 	for _, p := range []string{"/api/", "/openapi.json", "/healthz", "/readyz"} {
 		s.mux.Handle(p, api)
 	}
+	s.doors["/healthz"], s.doors["/readyz"] = public, public
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.open.Go(func() { s.opening(ctx) })
 	return s, nil
 }
 
-// Handle serves something else on the same port. The pattern is http.ServeMux's.
-func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+// Handle serves something else on the same port. The pattern is http.ServeMux's. It is
+// called before Handler.
+func (s *Server) Handle(pattern string, h http.Handler) { s.handleAt(private, pattern, h) }
+
+// HandlePublic is Handle for what is shown without a key, such as a page that asks
+// for one.
+func (s *Server) HandlePublic(pattern string, h http.Handler) { s.handleAt(public, pattern, h) }
+
+// HandleMetrics is Handle for what is told of all tenants together, which takes a key
+// that was made for it.
+func (s *Server) HandleMetrics(pattern string, h http.Handler) { s.handleAt(metrics, pattern, h) }
+
+func (s *Server) handleAt(d door, pattern string, h http.Handler) {
+	s.doors[pattern] = d
+	s.mux.Handle(pattern, h)
+}
 
 // Backend is what is served, or an error that says why nothing is yet.
 func (s *Server) Backend() (*Backend, error) {

@@ -2,12 +2,15 @@ package mcp
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -35,6 +38,18 @@ type Options struct {
 	// User says whose a request over HTTP is, "" if nobody's in particular. nil:
 	// nobody's.
 	User func(*http.Request) string
+	// Allow counts a request over HTTP that calls a tool or begins a session, and is
+	// about to be served, against what its caller may ask for. Its error is answered
+	// with 429, and with the Retry-After that it has if it is an http.Header's giver
+	// (GetHeaders). nil: all may.
+	Allow func(context.Context) error
+	// Begin counts a turn that runs, until end is called, against how many may. Its
+	// error is the tool's. nil: any number.
+	Begin func() (end func(), err error)
+	// Work gives the context that a user's tools work with. nil: that of the call.
+	Work func(ctx context.Context, user string) context.Context
+	// MaxBody is the largest request over HTTP, in bytes. 0: 1 MiB.
+	MaxBody int64
 	// About says what the documents are about, in a few words, for the model that
 	// chooses among tools. "" says nothing.
 	About string
@@ -150,12 +165,16 @@ const sessionless = "2026-07-28"
 // those without.
 func (s *Server) HTTP() http.Handler {
 	server := func(r *http.Request) *sdk.Server { return s.of(s.user(r)) }
-	options := sdk.StreamableHTTPOptions{Logger: s.o.Log, DisableLocalhostProtection: s.o.AnyHost, SessionTimeout: sessionTime}
+	limit := cmp.Or(s.o.MaxBody, maxBody)
+	options := sdk.StreamableHTTPOptions{Logger: s.o.Log, DisableLocalhostProtection: s.o.AnyHost, SessionTimeout: sessionTime, MaxRequestBodyBytes: limit}
 	sessions := sdk.NewStreamableHTTPHandler(server, &options)
 	alone := options
 	alone.Stateless, alone.PropagateRequestCancellation = true, true
 	single := sdk.NewStreamableHTTPHandler(server, &alone)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.admit(w, r, limit) {
+			return
+		}
 		if r.Header.Get("Mcp-Protocol-Version") >= sessionless {
 			single.ServeHTTP(w, r)
 			return
@@ -166,6 +185,63 @@ func (s *Server) HTTP() http.Handler {
 		}
 		sessions.ServeHTTP(w, r)
 	})
+}
+
+// maxBody is enough for the longest question, with room for what is around it.
+const maxBody = 1 << 20
+
+// admit counts what a request asks for, and answers it if that is too much.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, limit int64) bool {
+	if s.o.Allow == nil || r.Method != http.MethodPost {
+		return true
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		http.Error(w, fmt.Sprintf("the request is larger than %d bytes", limit), http.StatusRequestEntityTooLarge)
+		return false
+	}
+	if err != nil {
+		http.Error(w, "the request could not be read", http.StatusBadRequest)
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	for range costly(body) {
+		if err := s.o.Allow(r.Context()); err != nil {
+			var told interface{ GetHeaders() http.Header }
+			if errors.As(err, &told) {
+				w.Header()["Retry-After"] = told.GetHeaders()["Retry-After"]
+			}
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+			return false
+		}
+	}
+	return true
+}
+
+// costly is how many messages of a body call a tool or begin a session. A method that
+// is given twice, or in other letters, counts whichever of them the SDK will take.
+func costly(body []byte) (n int) {
+	messages := []json.RawMessage{body}
+	_ = json.Unmarshal(body, &messages) // or it is one message
+	for _, m := range messages {
+		d := json.NewDecoder(bytes.NewReader(m))
+		if open, err := d.Token(); err != nil || open != json.Delim('{') {
+			continue // the SDK says what is wrong with it
+		}
+		for d.More() {
+			name, err := d.Token()
+			var value json.RawMessage
+			if err != nil || d.Decode(&value) != nil {
+				break
+			}
+			var method string
+			if key, _ := name.(string); strings.EqualFold(key, "method") && json.Unmarshal(value, &method) == nil && (method == "tools/call" || method == "initialize") {
+				n++
+				break
+			}
+		}
+	}
+	return n
 }
 
 func (s *Server) user(r *http.Request) string {

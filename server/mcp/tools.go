@@ -100,6 +100,11 @@ const replyID = "reply"
 
 // ask is the tool.
 func (t tools) ask(ctx context.Context, req *sdk.CallToolRequest, in AskInput) (*sdk.CallToolResult, *Result, error) {
+	ctx, end, err := t.work(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
 	b, err := t.o.Backend(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -149,6 +154,18 @@ func (t tools) ask(ctx context.Context, req *sdk.CallToolRequest, in AskInput) (
 		}
 		m.Text, m.Clarification = text, r.Clarification
 	}
+}
+
+// work is the context of a tool's work, and what ends it.
+func (t tools) work(ctx context.Context) (context.Context, func(), error) {
+	if t.o.Work != nil {
+		ctx = t.o.Work(ctx, t.user)
+	}
+	if t.o.Begin == nil {
+		return ctx, func() {}, nil
+	}
+	end, err := t.o.Begin()
+	return ctx, end, err
 }
 
 func newID() string { return "mcp-" + strings.ToLower(rand.Text()) }
@@ -277,6 +294,11 @@ func (t tools) search(ctx context.Context, _ *sdk.CallToolRequest, in SearchInpu
 	case in.Limit < 0 || in.Limit > maxPassages:
 		return nil, nil, fmt.Errorf("limit is %d; it must be from 1 to %d", in.Limit, maxPassages)
 	}
+	ctx, end, err := t.work(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
 	b, err := t.o.Backend(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,13 @@ type Options struct {
 	// User says whose request it is, "" if nobody's in particular; then a request
 	// may say it in askback.user. nil: nobody's.
 	User func(*http.Request) string
+	// Allow counts a turn that is about to begin against what its caller may ask for.
+	// Its error is answered with 429, and with the Retry-After that it has if it is an
+	// http.Header's giver (GetHeaders). nil: all may.
+	Allow func(context.Context) error
+	// Begin counts a turn that runs, until end is called, against how many may. Its
+	// error is answered with 429. nil: any number.
+	Begin func() (end func(), err error)
 	// Blame says which service a turn's error comes from, "" if none; then the error
 	// is 503 instead of 500. nil: none.
 	Blame func(error) string
@@ -130,6 +138,20 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
 		unavailable(err).write(w)
 		return
 	}
+	if e := h.admit(r.Context()); e != nil {
+		e.write(w)
+		return
+	}
+	if h.o.Begin != nil {
+		end, err := h.o.Begin()
+		if err != nil {
+			busy := refuse(http.StatusTooManyRequests, "", "busy", err.Error())
+			busy.retry = 2
+			busy.write(w)
+			return
+		}
+		defer end()
+	}
 	// The answer may take as long as it takes.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil {
 		h.o.Log.Error("the time to write cannot be lifted; something wraps the response and hides its deadline", "error", err)
@@ -145,6 +167,23 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	t := &turn{h: h, w: w, r: q, place: p, id: newCompletionID(), created: time.Now().Unix(), cancel: cancel}
 	t.run(ctx, b.Pipeline, pipeline.Message{Conversation: p.id, Text: q.text, Choice: q.ask.Choice, Clarification: q.ask.Clarification, User: user, Key: q.ask.Key})
+}
+
+// admit counts the turn.
+func (h *handler) admit(ctx context.Context) *Error {
+	if h.o.Allow == nil {
+		return nil
+	}
+	err := h.o.Allow(ctx)
+	if err == nil {
+		return nil
+	}
+	e := refuse(http.StatusTooManyRequests, "", "rate", err.Error())
+	var told interface{ GetHeaders() http.Header }
+	if errors.As(err, &told) {
+		e.retry, _ = strconv.Atoi(told.GetHeaders().Get("Retry-After"))
+	}
+	return e
 }
 
 // user says whose request it is.
