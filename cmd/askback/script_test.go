@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"go.uber.org/goleak"
 )
 
 // TestMain lets the test binary serve as the program in scripts.
@@ -17,7 +19,19 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"askback": main})
+	testscript.Main(leakless{m}, map[string]func(){"askback": main})
+}
+
+// leakless fails if goroutines are left after the tests.
+type leakless struct{ *testing.M }
+
+func (m leakless) Run() int {
+	code := m.M.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // slow is a time limit for the gates that a loaded machine under the race

@@ -28,6 +28,8 @@ import (
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/local"
 	"github.com/askback/askback/retrieval/qdrant"
+
+	"go.uber.org/goleak"
 )
 
 // letters embeds a text as its letter counts.
@@ -92,11 +94,16 @@ func eachStore(t *testing.T, test func(t *testing.T, x store)) {
 var collection = "askback-test-" + rand.Text()
 
 func TestMain(m *testing.M) {
-	os.Exit(qdranttest.Main(m, func() {
+	code := qdranttest.Main(m, func() {
 		if addr := os.Getenv(qdranttest.AddrVariable); addr != "" {
 			_ = qdrant.Drop(context.Background(), qdrant.Options{Addr: addr, APIKey: os.Getenv("QDRANT_API_KEY"), PlaintextKey: true, Collection: collection})
 		}
-	}))
+	})
+	if err := goleak.Find(); code == 0 && err != nil {
+		println(err.Error())
+		code = 1
+	}
+	os.Exit(code)
 }
 
 func all(t *testing.T, x store) int {

@@ -19,6 +19,8 @@ import (
 	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/local"
 	"github.com/askback/askback/retrieval/retrievertest"
+
+	"go.uber.org/goleak"
 )
 
 // pages makes a document of n passages that all name the revision.
@@ -389,7 +391,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(writerPath); path != "" {
 		writeUntilKilled(path)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 func writeUntilKilled(path string) {

@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"go.uber.org/goleak"
 )
 
 // browser is one Chromium for all tests, started by the first.
@@ -29,12 +31,17 @@ var browser struct {
 	err  error
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
+func TestMain(m *testing.M) { goleak.VerifyTestMain(stopsBrowser{m}) }
+
+// stopsBrowser ends the browser after the tests.
+type stopsBrowser struct{ *testing.M }
+
+func (m stopsBrowser) Run() int {
+	code := m.M.Run()
 	if browser.stop != nil {
 		browser.stop()
 	}
-	os.Exit(code)
+	return code
 }
 
 func startBrowser() {
@@ -76,6 +83,14 @@ var (
 // newPage opens a tab on a path of the site. When the test ends there must have
 // been no error in its console and no request to another host.
 func newPage(t *testing.T, s *site, path string, l look) *page {
+	t.Helper()
+	p := newTab(t, s, l)
+	p.open(path)
+	return p
+}
+
+// newTab is newPage with nothing in the tab yet.
+func newTab(t *testing.T, s *site, l look) *page {
 	t.Helper()
 	browser.Do(startBrowser)
 	if browser.err != nil {
@@ -129,7 +144,6 @@ func newPage(t *testing.T, s *site, path string, l look) *page {
 	})
 	call(p, network.Enable, network.EnableParams{})
 	p.look(l)
-	p.open(path)
 	return p
 }
 
