@@ -181,7 +181,7 @@ func TestComposeSettings(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"ASKBACK_ADDR": "0.0.0.0:8080", "ASKBACK_STORE": "/data/conversations.db", "ASKBACK_OLLAMA_HOST": "http://ollama:11434",
+		"ASKBACK_ADDR": "0.0.0.0:8080", "ASKBACK_OPEN": "true", "ASKBACK_STORE": "/data/conversations.db", "ASKBACK_OLLAMA_HOST": "http://ollama:11434",
 		"QDRANT_ADDR": "qdrant:6334", "QDRANT_API_KEY": "", "ASKBACK_DOCS": "", "ASKBACK_SAMPLE": "true",
 	}
 	for name, value := range want {

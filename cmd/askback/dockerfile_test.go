@@ -227,6 +227,13 @@ func TestImage(t *testing.T) {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	_ = listener.Close()
 	im.env["ASKBACK_ADDR"] = "0.0.0.0:" + port
+	if out, err := inside(im.command...).CombinedOutput(); err == nil || !strings.Contains(string(out), "askback keys create") {
+		t.Errorf("without keys: %v: %s", err, out)
+	}
+	if out, err := inside("keys", "create", "test", "--keys=keys.json").CombinedOutput(); err != nil {
+		t.Fatalf("making a key: %v: %s", err, out)
+	}
+	im.env["ASKBACK_KEYS"] = "keys.json"
 	im.env["ASKBACK_STORE"] = "conversations.db" // beside what else is in /data
 	im.env["ASKBACK_INDEX"], im.env["ASKBACK_SAMPLE"] = "index.db", "true"
 	serve := inside(im.command...)

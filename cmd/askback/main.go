@@ -48,6 +48,8 @@ type cli struct {
 
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is well; the exit code says so."`
 
+	Keys keysCommand `cmd:"" help:"Make, list and revoke the keys that a server is used with."`
+
 	Clarifier clarifierCommand `cmd:"" help:"Install the fine-tuned clarifier on an Ollama server."`
 
 	Conversations conversationsCommand `cmd:"" help:"List, show, export and delete conversations."`

@@ -12,6 +12,7 @@ import (
 	"github.com/askback/askback/server"
 	"github.com/askback/askback/server/mcp"
 	"github.com/askback/askback/server/openai"
+	"github.com/askback/askback/server/tenant"
 )
 
 // mcpCommand serves one client of the Model Context Protocol, such as an assistant
@@ -81,18 +82,18 @@ func (s sourceFlags) about() string {
 // OpenAI has them, and the Model Context Protocol.
 func (b *serveBackend) protocols(s *server.Server, log *slog.Logger) {
 	user := func(r *http.Request) string { return server.User(r.Context()) }
-	s.Handle("/v1/", openai.New(openai.Options{User: user, Blame: blamed, Log: log, Backend: func() (openai.Backend, error) {
+	s.Handle("/v1/", openai.New(openai.Options{User: user, Allow: s.AllowTurn, Begin: s.BeginTurn, Blame: blamed, Log: log, Backend: func() (openai.Backend, error) {
 		served, err := s.Backend()
 		if err != nil {
 			return openai.Backend{}, err
 		}
 		return openai.Backend{Pipeline: served.Pipeline, Store: served.Store}, nil
 	}}))
-	s.Handle("/mcp", mcp.New(mcp.Options{User: user, Log: log, AnyHost: true, Version: release, About: b.command.about(), Backend: func(context.Context) (mcp.Backend, error) {
+	s.Handle("/mcp", mcp.New(mcp.Options{User: user, Allow: s.AllowTurn, Begin: s.BeginTurn, Work: tenant.With, Log: log, AnyHost: true, Version: release, About: b.command.about(), Backend: func(context.Context) (mcp.Backend, error) {
 		served, err := s.Backend()
 		if err != nil {
 			return mcp.Backend{}, err
 		}
-		return mcp.Backend{Pipeline: served.Pipeline, Retriever: b.assistant.knowledge}, nil
+		return mcp.Backend{Pipeline: served.Pipeline, Retriever: b.searched()}, nil
 	}}).HTTP())
 }

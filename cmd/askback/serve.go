@@ -17,8 +17,13 @@ import (
 
 // serveCommand is the server.
 type serveCommand struct {
-	Addr  string   `help:"Listen here. By default only this machine can reach it." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	Hosts []string `help:"Answer only requests to these names, so that no page of another site comes in by a name of its own. Default: this machine's, or any beyond it." placeholder:"NAME,..."`
+	Addr       string   `help:"Listen here. By default only this machine can reach it." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Hosts      []string `help:"Answer only requests to these names, so that no page of another site comes in by a name of its own. Default: this machine's, or any beyond it." placeholder:"NAME,..."`
+	Origins    []string `help:"Sites whose pages may use the API, such as https://chat.example.com. Default: none but its own." placeholder:"ORIGIN,..."`
+	Open       bool     `help:"Serve beyond this machine without keys: whoever reaches the address can read, write and delete everything."`
+	TurnRate   int      `help:"Questions in a minute, of one key, or without keys of one address beyond this machine; -1 is no limit." default:"120"`
+	UploadRate int      `help:"Uploads in a minute, likewise." default:"60"`
+	keysFlags
 	sourceFlags
 	gateFlags
 	storeFlags
@@ -44,7 +49,14 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 		return err
 	}
 	defer listener.Close()
-	backend := &serveBackend{command: c, err: out.err}
+	ring, err := c.keysFlags.open(out.err)
+	if err != nil {
+		return err
+	}
+	if ring == nil && !c.Open && !loopback(listener.Addr()) {
+		return usagef("--addr: %s can be reached from beyond this machine, and there are no keys, so that whoever reaches it could read, write and delete everything: make a key with askback keys create NAME --keys FILE, and serve with --keys FILE; or, where something else keeps strangers out, add --open (ASKBACK_OPEN=true)", listener.Addr())
+	}
+	backend := &serveBackend{command: c, err: out.err, keyed: ring != nil}
 	defer backend.close()
 	if err := backend.prepare(); err != nil {
 		return err
@@ -57,12 +69,13 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	log := slog.New(slog.NewTextHandler(out.err, nil))
 	s, err := server.New(server.Options{
 		Open: backend.open, Checks: backend.checks(), Blame: blamed, Hosts: c.hosts(listener.Addr()), Log: log, Version: version(),
+		Keys: ring, Origins: c.Origins, Limits: server.Limits{Turns: rate(c.TurnRate), Uploads: rate(c.UploadRate)},
 	})
 	if err != nil {
 		return err
 	}
 	backend.handlers(s, log)
-	s.Handle("GET /metrics", metricsPage)
+	s.HandleMetrics("GET /metrics", metricsPage)
 	web := &http.Server{
 		Handler: s.Handler(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -71,8 +84,8 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(listener) }()
 	fmt.Fprintf(out.out, "askback serves http://%s\n", shown(listener.Addr()))
-	if !loopback(listener.Addr()) {
-		fmt.Fprintf(out.err, "askback: warning: listening on %s, beyond this machine: whoever reaches it can read, write and delete everything here, without a password; put a server that asks for one in front\n", listener.Addr())
+	if ring == nil && !loopback(listener.Addr()) {
+		fmt.Fprintf(out.err, "askback: warning: listening on %s, beyond this machine, without keys: whoever reaches it can read, write and delete everything here\n", listener.Addr())
 	}
 	select {
 	case err = <-s.Failed():
@@ -81,6 +94,14 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 		stop() // a second interrupt ends the program at once
 	}
 	return errors.Join(err, c.shutdown(s, web))
+}
+
+// rate is a rate as options have it, where 0 is the default.
+func rate(perMinute int) int {
+	if perMinute <= 0 {
+		return -1
+	}
+	return perMinute
 }
 
 // shutdown takes no more requests, lets turns end, stops those that do not, and

@@ -13,12 +13,15 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/conversation/postgres"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/internal/ollama"
+	"github.com/askback/askback/pipeline"
 	"github.com/askback/askback/retrieval/local"
 	"github.com/askback/askback/retrieval/qdrant"
 	"github.com/askback/askback/server"
+	"github.com/askback/askback/server/tenant"
 	"github.com/askback/askback/server/web"
 )
 
@@ -45,6 +48,7 @@ const (
 type serveBackend struct {
 	command *serveCommand
 	err     io.Writer
+	keyed   bool // there are keys, and so tenants
 
 	assistant *assistant
 	qdrant    *qdrant.Options // nil if Qdrant is not used
@@ -54,7 +58,8 @@ type serveBackend struct {
 	mu        sync.Mutex
 	storeErr  error // why the store is not open
 	knowledge knowledge
-	done      int // files of the folder that are read
+	apart     *tenant.Knowledge // the tenants' documents and those for everyone; nil without tenants
+	done      int               // files of the folder that are read
 	total     int
 }
 
@@ -121,6 +126,9 @@ func (b *serveBackend) open(ctx context.Context) (*server.Backend, error) {
 	served := &server.Backend{About: b.about()}
 	if storeErr == nil {
 		served.Store = a.store
+		if b.keyed {
+			served.Store = tenant.Conversations(a.store)
+		}
 	}
 	for _, err := range []error{storeErr, documentsErr} {
 		if err == nil {
@@ -131,11 +139,32 @@ func (b *serveBackend) open(ctx context.Context) (*server.Backend, error) {
 		}
 		return served, named(err)
 	}
-	if err := a.assemble(); err != nil {
+	if err := b.assemble(served.Store); err != nil {
 		return served, backoff.Permanent(err)
 	}
 	served.Pipeline, served.Documents = a.pipeline, b.library()
 	return served, nil
+}
+
+// assemble makes the pipeline of what is open. With keys, nothing in it reaches
+// further than a tenant.
+func (b *serveBackend) assemble(store conversation.Store) (err error) {
+	a := b.assistant
+	if !b.keyed {
+		return a.assemble()
+	}
+	b.apart = b.tenants()
+	a.parts.Store, a.parts.Retriever = store, b.apart
+	a.pipeline, err = pipeline.New(a.parts)
+	return err
+}
+
+// searched is what is answered from.
+func (b *serveBackend) searched() tenant.Store {
+	if b.apart != nil {
+		return b.apart
+	}
+	return b.assistant.knowledge
 }
 
 // openStore opens where conversations are kept.
@@ -262,10 +291,10 @@ func named(err error) error {
 // library is what is answered from, as it can be looked at and changed.
 func (b *serveBackend) library() *server.Documents {
 	a := b.assistant
-	d := &server.Documents{Library: a.knowledge, Chunk: cutting(a.embedder), Read: reading()}
+	d := &server.Documents{Library: b.searched(), Chunk: cutting(a.embedder), Read: reading()}
 	d.Read.MaxFileSize = server.DefaultMaxUpload
-	if a.source.Docs != "" {
-		d.Folder = "the folder " + a.source.Docs
+	if a.source.Docs != "" || b.apart != nil {
+		d.Folder = b.where()
 	}
 	if b.qdrant == nil && a.source.Index == "" {
 		d.Note = "uploaded documents are kept in memory, and gone when the server ends; start it with --index FILE to keep them"
@@ -319,6 +348,9 @@ func (b *serveBackend) close() {
 	}
 	if b.documents != nil {
 		<-b.documents.ended // its context has ended
+	}
+	if b.apart != nil {
+		_ = b.apart.Close()
 	}
 	b.assistant.close()
 }
@@ -383,6 +415,6 @@ func (b *serveBackend) checkOllama(ctx context.Context) error {
 
 // handlers are what is served beside the API.
 func (b *serveBackend) handlers(s *server.Server, log *slog.Logger) {
-	s.Handle("/", web.Handler())
+	s.HandlePublic("/", web.Handler()) // which asks for the key
 	b.protocols(s, log)
 }

@@ -166,7 +166,10 @@ func TestServeNames(t *testing.T) {
 			t.Errorf("sent to %s: %d, want %d", host, got, want)
 		}
 	}
-	s = serve(t, "--addr=0.0.0.0:0")
+	if s, errOut, code := command(t, "", "serve", "--addr=0.0.0.0:0"); code != exitUsage || s != "" || !strings.Contains(errOut, "askback keys create") {
+		t.Errorf("beyond this machine without keys: exit code %d, %s", code, errOut)
+	}
+	s = serve(t, "--addr=0.0.0.0:0", "--open")
 	if got := get(s.url, "chat.example"); got != 200 || !strings.HasPrefix(s.url, "http://localhost:") {
 		t.Errorf("%s: %d", s.url, got)
 	}

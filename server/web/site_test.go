@@ -104,7 +104,10 @@ func (w *writer) Generate(ctx context.Context, r generation.Request) iter.Seq2[g
 }
 
 // newSite starts a server that has loaded the sample.
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T) *site { return newSiteWith(t, func(*server.Options) {}) }
+
+// newSiteWith is newSite with other options of the server.
+func newSiteWith(t *testing.T, change func(*server.Options)) *site {
 	t.Helper()
 	m, err := models()
 	if err != nil {
@@ -138,7 +141,7 @@ func newSite(t *testing.T) *site {
 			about.Samples = append(about.Samples, server.Sample{Question: q.Question, Shows: q.Shows()})
 		}
 	}
-	api, err := server.New(server.Options{
+	o := server.Options{
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Open: func(context.Context) (*server.Backend, error) {
 			return &server.Backend{Pipeline: p, Store: s.store, About: about, Documents: &server.Documents{Library: index, Chunk: chunk, Note: "What is added here is gone when the server ends."}}, nil
@@ -149,11 +152,13 @@ func newSite(t *testing.T) *site {
 			}
 			return nil
 		}}},
-	})
+	}
+	change(&o)
+	api, err := server.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	api.Handle("/", web.Handler())
+	api.HandlePublic("/", web.Handler())
 	s.Server = httptest.NewServer(s.watch(api.Handler()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -21,13 +21,52 @@ export function sentence(text) {
 const unreachable = () =>
   new Problem(0, { detail: 'The askback server cannot be reached.', service: 'askback' });
 
+// The key, where the server takes keys. It is kept for this tab alone, and sent in a
+// header, never in an address.
+const place = 'askback.key';
+let key = '';
+try { key = sessionStorage.getItem(place) || ''; } catch { /* kept until the page is left */ }
+let asking = null; // the question for a key that is open
+let refused = false; // the person has put it away
+let ask = async () => '';
+
+/** @param {(why: string) => Promise<string>} question asks the person for a key; '' if there is none */
+export function askForKeyWith(question) { ask = question; }
+
+export const hasKey = () => key !== '';
+
+export function setKey(text) {
+  key = text;
+  try { if (text) sessionStorage.setItem(place, text); else sessionStorage.removeItem(place); } catch { /* as above */ }
+}
+
+/** Asks for a key, once for all requests that need one. @returns {Promise<boolean>} whether there is another than the one refused */
+export async function needKey(why, tried) {
+  if (!asking && key && key !== tried) return true;
+  asking ??= ask(why).then((text) => { if (text) setKey(text); refused = !text; }).finally(() => { asking = null; });
+  await asking;
+  return key !== '' && key !== tried;
+}
+
 /** @returns {Promise<Response>} */
-async function request(method, path, { body, raw, accept = 'application/json', headers, signal, keepalive } = {}) {
+async function request(method, path, options = {}) {
+  for (;;) {
+    const tried = key;
+    try {
+      return await attempt(method, path, options);
+    } catch (e) {
+      const again = e.status === 401 && e.code === 'key' && !(refused && method === 'GET' && !asking) && await needKey(e.message, tried);
+      if (!again) throw e;
+    }
+  }
+}
+
+async function attempt(method, path, { body, raw, accept = 'application/json', headers, signal, keepalive } = {}) {
   let response;
   try {
     response = await fetch(path, {
       method, signal, keepalive,
-      headers: { Accept: accept, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+      headers: { Accept: accept, ...(key && { Authorization: `Bearer ${key}` }), ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
       body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
     });
   } catch (e) {
@@ -74,6 +113,15 @@ export const conversations = {
   rename: (id, title) => json('PATCH', at(id), { body: { title } }),
   remove: (id) => json('DELETE', at(id)),
   exportPath: (id) => `${at(id)}/export`,
+  /** Saves the export as a file, where a plain link has no key. */
+  async save(id) {
+    const url = URL.createObjectURL(await (await request('GET', `${at(id)}/export`)).blob());
+    const link = document.createElement('a');
+    link.href = url;
+    link.download = 'conversation.json';
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  },
 };
 
 export const turns = {

@@ -18,14 +18,15 @@ export function confirm({ title, text, action }) {
 
 /**
  * Asks for a line of text.
+ * @param {{title: string, text?: string, label: string, value: string, action: string, secret?: boolean}} question
  * @returns {Promise<string|null>} null if the person thinks better of it
  */
-export function prompt({ title, label, value, action }) {
+export function prompt({ title, text, label, value, action, secret }) {
   return new Promise((done) => {
-    const input = h('input', { type: 'text', id: 'dialog-input', dir: 'auto', maxlength: 200, required: true, autocomplete: 'off' });
+    const input = h('input', { type: secret ? 'password' : 'text', id: 'dialog-input', dir: 'auto', maxlength: 200, required: true, autocomplete: 'off' });
     input.value = value;
     const form = h('form', { method: 'dialog', onsubmit: (e) => { e.preventDefault(); if (input.value.trim()) dialog.close('yes'); } },
-      h('h2', { id: 'dialog-title' }, title), h('label', { for: 'dialog-input' }, label), input,
+      h('h2', { id: 'dialog-title' }, title), text && h('p', { id: 'dialog-text', dir: 'auto' }, text), h('label', { for: 'dialog-input' }, label), input,
       h('.dialog-actions', null,
         h('button.quiet', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
         h('button.primary', { type: 'submit' }, action)));

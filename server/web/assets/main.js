@@ -3,7 +3,7 @@ import { announce } from './announce.js';
 import * as api from './api.js';
 import { Chat } from './chat.js';
 import * as composer from './composer.js';
-import { menuButton } from './dialog.js';
+import { menuButton, prompt } from './dialog.js';
 import * as documents from './documents.js';
 import { byId, fill, h, icon } from './dom.js';
 import * as panel from './panel.js';
@@ -133,6 +133,26 @@ theme.addEventListener('click', () => {
 systemDark.addEventListener('change', drawTheme);
 drawTheme();
 
+// The key, where the server takes keys.
+
+const keyButton = byId('key');
+const drawKey = () => { keyButton.hidden = !api.hasKey(); };
+
+api.askForKeyWith(async (why) => {
+  api.setKey(''); // the one that was refused
+  drawKey();
+  return (await prompt({ title: 'This server takes a key', text: why, label: 'Key', value: '', action: 'Use the key', secret: true })) || '';
+});
+
+keyButton.addEventListener('click', () => {
+  api.setKey('');
+  location.replace('/'); // with all that was read by it
+});
+
+async function askAgain() {
+  if (await api.needKey('The key stays in this tab until it is closed.', '')) location.reload();
+}
+
 // What is served, and what of it is down.
 
 let watching = 0;
@@ -155,9 +175,18 @@ async function look() {
     byId('documents-button').hidden = !about.documents;
     drawWelcome(about);
     showServices(about.services || []);
+    drawKey();
   } catch (e) {
+    if (e.status === 401) return showKeyNeeded();
     showServices([{ name: 'The askback server', ok: false, error: '' }]);
   }
+}
+
+function showKeyNeeded() {
+  clearTimeout(watching);
+  drawKey();
+  fill(byId('banner'), h('.banner', null, icon('key'),
+    h('p', null, h('strong', null, 'This server takes a key. '), h('button.link', { type: 'button', id: 'key-again', onclick: askAgain }, 'Enter a key'))));
 }
 
 function drawWelcome(about) {

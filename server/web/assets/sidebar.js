@@ -72,7 +72,7 @@ function ageOf(changed) {
 /** What can be done with a conversation. */
 export const actions = (c) => [
   { icon: 'edit', text: 'Rename', action: () => rename(c) },
-  { icon: 'export', text: 'Export', href: api.conversations.exportPath(c.id) },
+  { icon: 'export', text: 'Export', ...(api.hasKey() ? { action: () => api.conversations.save(c.id).catch((e) => host.failed(e)) } : { href: api.conversations.exportPath(c.id) }) },
   { icon: 'trash', text: 'Delete', danger: true, action: () => remove(c) },
 ];
 
