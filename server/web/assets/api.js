@@ -43,7 +43,7 @@ export function setKey(text) {
 /** Asks for a key, once for all requests that need one. @returns {Promise<boolean>} whether there is another than the one refused */
 export async function needKey(why, tried) {
   if (!asking && key && key !== tried) return true;
-  asking ??= ask(why).then((text) => { if (text) setKey(text); refused = !text; }).finally(() => { asking = null; });
+  asking ??= ask(why).then((text) => { setKey(text); refused = !text; }).finally(() => { asking = null; });
   await asking;
   return key !== '' && key !== tried;
 }

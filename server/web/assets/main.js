@@ -141,7 +141,10 @@ const drawKey = () => { keyButton.hidden = !api.hasKey(); };
 api.askForKeyWith(async (why) => {
   api.setKey(''); // the one that was refused
   drawKey();
-  return (await prompt({ title: 'This server takes a key', text: why, label: 'Key', value: '', action: 'Use the key', secret: true })) || '';
+  const key = await prompt({ title: 'This server takes a key', text: why, label: 'Key', value: '', action: 'Use the key', secret: true });
+  api.setKey(key || '');
+  drawKey();
+  return key || '';
 });
 
 keyButton.addEventListener('click', () => {
