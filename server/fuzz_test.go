@@ -3,11 +3,13 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	"github.com/askback/askback/retrieval/local"
 	"github.com/askback/askback/retrieval/retrievertest"
 	"github.com/askback/askback/server"
+	"github.com/askback/askback/server/keys"
 )
 
 // recorder is a response with the control that a connection's has.
@@ -223,6 +226,43 @@ func FuzzLastEventID(f *testing.F) {
 		n, err := strconv.Atoi(last)
 		if next := fmt.Sprintf("id: %d\n", n+1); err != nil || !strings.HasPrefix(rest, next) || !strings.HasSuffix(whole, rest) {
 			t.Errorf("after %q: %q, of %q", last, rest, whole)
+		}
+	})
+}
+
+// FuzzAuthorization comes with anything in place of a key: nobody is let in but who
+// has a whole one, and every other is told so.
+func FuzzAuthorization(f *testing.F) {
+	file := keys.File{Path: filepath.Join(f.TempDir(), "keys.json")}
+	key, secret, err := file.Create(keys.New{Name: "Ada", Tenant: "larkwheel"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ring, err := keys.Open(file.Path, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole := secret.Reveal()
+	for _, seed := range []string{"", "Bearer", "Bearer ", "Bearer KEY", "bearer  KEY ", "Basic KEY", "KEY", "Bearer KEYa", "Bearer KEY,KEY", "Bearer " + key.ID, "Bearer " + key.Hash, "Bearer \xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		value = strings.ReplaceAll(value, "KEY", whole)
+		if !httpguts.ValidHeaderFieldValue(value) {
+			t.Skip("net/http refuses it")
+		}
+		s, err := server.New(server.Options{Log: slog.New(slog.DiscardHandler), Keys: ring,
+			Open: func(context.Context) (*server.Backend, error) { return nil, errors.New("not yet") }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(context.Background())
+		s.Handle("/kept", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", server.User(r.Context())) }))
+		r := house{s.Handler()}.ask(t, "GET", "/kept", "Authorization", value, "")
+		scheme, rest, _ := strings.Cut(value, " ")
+		has := strings.EqualFold(scheme, "bearer") && strings.TrimSpace(rest) == whole
+		if want := map[bool]int{true: http.StatusOK, false: http.StatusUnauthorized}[has]; r.Code != want || has && r.Body.String() != `"larkwheel"` {
+			t.Errorf("%q: %d %s", value, r.Code, r.Body)
 		}
 	})
 }

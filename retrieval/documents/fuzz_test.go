@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err, files)
 	}
 	for _, name := range files {
-		if data, err := os.ReadFile(name); err == nil && len(data) < 16<<10 && filepath.Ext(name) != ".pdf" { // FuzzPDF has those
+		if data, err := os.ReadFile(name); err == nil && len(data) < 64<<10 && filepath.Ext(name) != ".pdf" { // FuzzPDF has those
 			f.Add(filepath.Base(name), data)
 		}
 	}
