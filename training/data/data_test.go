@@ -60,10 +60,10 @@ func read(t *testing.T, split string) []example {
 	return out
 }
 
-// asking and clear are the kinds of cases, by what a good assistant does.
+// askingKinds and clearKinds are the kinds of cases, by what a good assistant does.
 var (
-	asking = strings.Fields("unresolved-reference missing-slot fragment garbled vague-scope multiple-readings entity-differs version-differs condition-differs time-differs definition-differs")
-	clear  = strings.Fields("resolved-by-history vague-but-one-answer passages-agree passages-differ-but-settled overview-or-comparison unanswerable short-but-clear ellipsis-follow-up already-clarified smalltalk")
+	askingKinds = strings.Fields("unresolved-reference missing-slot fragment garbled vague-scope multiple-readings entity-differs version-differs condition-differs time-differs definition-differs")
+	clearKinds  = strings.Fields("resolved-by-history vague-but-one-answer passages-agree passages-differ-but-settled overview-or-comparison unanswerable short-but-clear ellipsis-follow-up already-clarified smalltalk")
 )
 
 func TestFormOfCases(t *testing.T) {
@@ -78,7 +78,7 @@ func TestFormOfCases(t *testing.T) {
 			if c.Group == "" || c.Domain == "" || strings.TrimSpace(c.Question) == "" {
 				bad("group, domain and question are needed")
 			}
-			if !slices.Contains(asking, c.Kind) && !slices.Contains(clear, c.Kind) {
+			if !slices.Contains(askingKinds, c.Kind) && !slices.Contains(clearKinds, c.Kind) {
 				bad("kind %q is unknown", c.Kind)
 			}
 			for i, m := range c.History {
@@ -309,25 +309,45 @@ func acrossFolds(cases []example, features func(example) map[string]float64) []f
 	for i, d := range slices.Sorted(maps.Keys(domains)) {
 		fold[d] = i % folds
 	}
-	mean, spread := map[string]float64{}, map[string]float64{}
-	x := make([]map[string]float64, len(cases))
+	number := map[string]int{} // of a feature
+	var mean, spread []float64
+	type value struct {
+		feature int
+		v       float64
+	}
+	x := make([][]value, len(cases))
 	for i, c := range cases {
-		x[i] = features(c)
-		for k, v := range x[i] {
+		of := features(c)
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			k, known := number[name]
+			if !known {
+				k = len(number)
+				number[name] = k
+				mean, spread = append(mean, 0), append(spread, 0)
+			}
+			v := of[name]
+			x[i] = append(x[i], value{k, v})
 			mean[k] += v / float64(len(cases))
 			spread[k] += v * v / float64(len(cases))
 		}
 	}
 	for k := range spread {
-		spread[k] = math.Sqrt(math.Max(spread[k]-mean[k]*mean[k], 1e-4))
+		spread[k] = max(math.Sqrt(max(spread[k]-mean[k]*mean[k], 1e-4)), .1)
+	}
+	for i := range x {
+		for j, f := range x[i] {
+			x[i][j].v = (f.v - mean[f.feature]) / spread[f.feature]
+		}
 	}
 	scores := make([]float64, len(cases))
+	weights := make([]float64, len(number))
 	for f := range folds {
-		weights, bias := map[string]float64{}, 0.0
+		clear(weights)
+		bias := 0.0
 		score := func(i int) float64 {
 			z := bias
-			for k, v := range x[i] {
-				z += weights[k] * (v - mean[k]) / math.Max(spread[k], .1)
+			for _, f := range x[i] {
+				z += weights[f.feature] * f.v
 			}
 			return 1 / (1 + math.Exp(-z))
 		}
@@ -340,8 +360,8 @@ func acrossFolds(cases []example, features func(example) map[string]float64) []f
 				}
 				g := score(i) - float64(*cases[i].Post)
 				bias -= rate * g
-				for k, v := range x[i] {
-					weights[k] -= rate * (g*(v-mean[k])/math.Max(spread[k], .1) + 1e-3*weights[k])
+				for _, f := range x[i] {
+					weights[f.feature] -= rate * (g*f.v + 1e-3*weights[f.feature])
 				}
 			}
 		}
