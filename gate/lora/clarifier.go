@@ -198,6 +198,9 @@ func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, 
 		return gate.Verdict{}, err
 	}
 	v := gate.Verdict{Score: c.score(r, x), Clarifier: c.config.Name}
+	if math.IsNaN(v.Score) {
+		return gate.Verdict{}, fmt.Errorf("the adapter %q gives no number as its score: its weights are broken", c.config.Name)
+	}
 	switch {
 	case r.Stage == gate.Pre && (aimed(r.Question) || !inEnglish(r.Question)):
 		v.Score = min(v.Score, certain)
