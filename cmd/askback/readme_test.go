@@ -94,7 +94,7 @@ func TestReadmeCommands(t *testing.T) {
 	text := readReadme(t)
 	var out, errOut bytes.Buffer
 	run(t.Context(), []string{"--help"}, streams{strings.NewReader(""), &out, &errOut})
-	for _, sub := range []string{"chat", "ask", "eval", "ingest", "doctor", "serve", "mcp", "healthcheck", "clarifier install", "conversations list", "conversations show", "conversations export", "conversations delete"} {
+	for _, sub := range []string{"chat", "ask", "eval", "ingest", "doctor", "serve", "mcp", "healthcheck", "clarifier install", "conversations list", "conversations show", "conversations export", "conversations delete", "keys create"} {
 		run(t.Context(), append(strings.Fields(sub), "--help"), streams{strings.NewReader(""), &out, &errOut})
 	}
 	help := out.String()
