@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -72,6 +74,25 @@ func FuzzLines(f *testing.F) {
 			if n > len(data) {
 				t.Fatal("it does not end")
 			}
+		}
+	})
+}
+
+// FuzzInstruction reads anything as the io.yaml of an adapter: an instruction, or an
+// error that names the file.
+func FuzzInstruction(f *testing.F) {
+	for _, seed := range []string{"instruction: 'Say {{x}}'\n", "instruction: '{last_message}'", "sentence_boundaries: {a: b}", "docs_as_message: json", "instruction: [a]", "a: &a [*a]", "", "instruction: \"\\0\"", "\xff"} {
+		f.Add([]byte(seed))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		name := filepath.Join(dir, "io.yaml")
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, err := readInstruction(name)
+		if err != nil && (text != "" || !strings.Contains(err.Error(), name)) {
+			t.Errorf("%q: %q, %v", data, text, err)
 		}
 	})
 }
