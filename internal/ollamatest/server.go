@@ -134,6 +134,9 @@ func (s *Server) Run(t testing.TB, address string) {
 	}
 }
 
+// PID is the number of the server's process, whose group its runners are in.
+func (s *Server) PID() int { return s.process.Process.Pid }
+
 // Restart ends the server and starts it anew at the same address; its models
 // stay. It does nothing to one that the tests did not start.
 func (s *Server) Restart(t testing.TB) {

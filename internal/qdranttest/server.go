@@ -62,6 +62,9 @@ func (s *Server) Kill() {
 	}
 }
 
+// PID is the number of the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Restart starts the server again, with its folder and at its address.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()

@@ -1,0 +1,408 @@
+//go:build unix
+
+package faults
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/askback/askback/bench/load"
+	"github.com/askback/askback/internal/ollamatest"
+	"github.com/askback/askback/internal/ollamatest/tinygguf"
+	"github.com/askback/askback/internal/qdranttest"
+)
+
+var full = flag.Bool("full", false, "the full size: more users, more faults, longer")
+
+// size chooses a number for continuous integration or for the full size.
+func size[T any](small, large T) T {
+	if *full {
+		return large
+	}
+	return small
+}
+
+var binary string
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(program{m}) }
+
+// program builds askback before the tests.
+type program struct{ *testing.M }
+
+func (p program) Run() int {
+	flag.Parse()
+	folder, err := os.MkdirTemp("", "askback-faults")
+	if err == nil {
+		defer os.RemoveAll(folder)
+		binary, err = load.Build(context.Background(), folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := p.M.Run()
+	http.DefaultClient.CloseIdleConnections()
+	return code
+}
+
+// start starts a server that is ready, and stops it at the end.
+func start(t *testing.T, env []string, args ...string) *load.Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s, err := load.Start(ctx, binary, env, args...)
+	if err == nil {
+		t.Cleanup(func() {
+			if err := s.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		err = s.Ready(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// talk lets users talk while fault runs, and checks what became of their turns.
+func talk(t *testing.T, url func() string, last *load.Server, fault func(ctx context.Context) error) load.Count {
+	t.Helper()
+	users := &load.Users{URL: url, Conversations: size(8, 40), InFlight: size(4, 16), Name: fmt.Sprint("faults-", time.Now().UnixNano())}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	broken := make(chan error, 1)
+	go func() {
+		defer end()
+		time.Sleep(time.Second) // in the middle of turns
+		broken <- fault(ctx)
+	}()
+	users.Run(ctx, 3*time.Minute)
+	if err := <-broken; err != nil {
+		t.Error(err)
+	}
+	ready, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := last.Ready(ready); err != nil {
+		t.Error(err)
+	}
+	count, err := users.Check(t.Context(), last.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", count)
+	if !count.Sound() || count.Answered != count.Sent || count.Stored != count.Sent || count.Sent == 0 {
+		t.Errorf("turns are lost, doubled, out of order or never answered; the server says: %s", tail(last.Log()))
+	}
+	return count
+}
+
+func tail(s string) string { return s[max(0, len(s)-2000):] }
+
+// only is a URL function for one server.
+func only(s *load.Server) func() string { return func() string { return s.URL } }
+
+// each does something several times, with a pause after it.
+func each(ctx context.Context, times int, pause time.Duration, do func(n int) error) error {
+	for n := range times {
+		if err := do(n); err != nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(pause)
+	}
+	return nil
+}
+
+// TestKilled kills the process at random moments under load, 100 times at full size.
+func TestKilled(t *testing.T) {
+	s := start(t, nil, "--store", filepath.Join(t.TempDir(), "talk.db"))
+	talk(t, only(s), s, func(ctx context.Context) error {
+		return each(ctx, size(4, 100), 0, func(int) error {
+			if err := s.Ready(ctx); err != nil {
+				return err
+			}
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
+			s.Kill()
+			return s.Restart(ctx)
+		})
+	})
+}
+
+// postgres starts a server of its own, and gives its URL and what its script can do
+// with it.
+func postgres(t *testing.T) (url string, do func(verb string) error) {
+	t.Helper()
+	script, err := filepath.Abs("../../conversation/postgres/testserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(verb string, env ...string) (string, error) {
+		c := exec.Command(script, verb)
+		c.Env = append(os.Environ(), env...)
+		var said strings.Builder
+		c.Stderr = &said
+		out, err := c.StdoutPipe()
+		if err != nil {
+			return "", err
+		}
+		if err := c.Start(); err != nil {
+			return "", err
+		}
+		// What it starts keeps the pipe open: read line by line, to the last one.
+		var text strings.Builder
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			fmt.Fprintln(&text, lines.Text())
+			if strings.Contains(lines.Text(), "ASKBACK_TEST_POOLER") {
+				break
+			}
+		}
+		if err := c.Wait(); err != nil {
+			return "", fmt.Errorf("testserver %s: %w: %s", verb, err, said.String())
+		}
+		return text.String(), nil
+	}
+	variables, err := call("start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server string
+	for line := range strings.Lines(variables) {
+		name, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		switch value = strings.Trim(value, "'"); name {
+		case "ASKBACK_TEST_SERVER":
+			server = "ASKBACK_TEST_SERVER=" + value
+		case "ASKBACK_TEST_POSTGRES":
+			url = value
+		}
+	}
+	do = func(verb string) error {
+		_, err := call(verb, server)
+		return err
+	}
+	t.Cleanup(func() {
+		if err := do("stop"); err != nil {
+			t.Error(err)
+		}
+	})
+	return url, do
+}
+
+// TestPostgres kills, pauses and restarts PostgreSQL.
+func TestPostgres(t *testing.T) {
+	url, do := postgres(t)
+	s := start(t, nil, "--store", url)
+	talk(t, only(s), s, func(ctx context.Context) error {
+		return each(ctx, size(1, 10), time.Second, func(int) error {
+			for _, verb := range []string{"pause", "resume", "kill", "again"} {
+				if err := do(verb); err != nil {
+					return err
+				}
+				time.Sleep(2 * time.Second)
+			}
+			return nil
+		})
+	})
+}
+
+// ingest fills a Qdrant server with the sample.
+func ingest(t *testing.T, addr string) (env []string) {
+	t.Helper()
+	env = []string{"QDRANT_ADDR=" + addr, "QDRANT_API_KEY=", "QDRANT_COLLECTION=faults"}
+	c := exec.Command(binary, "ingest", "../../cmd/askback/sample")
+	c.Env = append(os.Environ(), env...)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("askback ingest: %v: %s", err, out)
+	}
+	return env
+}
+
+// TestQdrant pauses, kills and restarts Qdrant.
+func TestQdrant(t *testing.T) {
+	q := qdranttest.Start(t)
+	s := start(t, ingest(t, q.Addr), "--store", filepath.Join(t.TempDir(), "talk.db"))
+	talk(t, only(s), s, func(ctx context.Context) error {
+		return each(ctx, size(1, 10), 2*time.Second, func(int) error {
+			for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+				if err := syscall.Kill(q.PID(), signal); err != nil {
+					return err
+				}
+				time.Sleep(2 * time.Second)
+			}
+			q.Kill()
+			time.Sleep(2 * time.Second)
+			q.Restart(t)
+			return nil
+		})
+	})
+}
+
+// TestOllama pauses, kills and restarts Ollama, which writes the answers.
+func TestOllama(t *testing.T) {
+	o := ollamatest.Start(t)
+	if os.Getenv("ASKBACK_TEST_OLLAMA") != "" {
+		t.Fatal("ASKBACK_TEST_OLLAMA names a server that must not be broken; unset it for this test")
+	}
+	model := o.Model(t, "writer", tinygguf.Scripted(tinygguf.Config{Context: 8192}, tinygguf.Say("ANSWER: yes\n", "It is as the source says [1].")))
+	s := start(t, []string{"OLLAMA_HOST=" + o.URL}, "--store", filepath.Join(t.TempDir(), "talk.db"), "--chat-model", model)
+	talk(t, only(s), s, func(ctx context.Context) error {
+		return each(ctx, size(1, 10), 2*time.Second, func(int) error {
+			for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+				if err := syscall.Kill(-o.PID(), signal); err != nil {
+					return err
+				}
+				time.Sleep(2 * time.Second)
+			}
+			o.Restart(t)
+			return nil
+		})
+	})
+}
+
+// TestCluster runs several processes on one PostgreSQL and one Qdrant behind a
+// round-robin proxy, so that a conversation goes on in any of them, and kills them
+// in turn.
+func TestCluster(t *testing.T) {
+	url, _ := postgres(t)
+	q := qdranttest.Start(t)
+	env := ingest(t, q.Addr)
+	var servers []*load.Server
+	for range 3 {
+		servers = append(servers, start(t, env, "--store", url))
+	}
+	var next atomic.Int64
+	robin := func() string { return servers[int(next.Add(1))%len(servers)].URL }
+	talk(t, robin, servers[0], func(ctx context.Context) error {
+		return each(ctx, size(3, 60), time.Second, func(n int) error {
+			s := servers[n%len(servers)]
+			s.Kill()
+			time.Sleep(time.Second)
+			return s.Restart(ctx)
+		})
+	})
+}
+
+// TestDiskFull fills the disk of the store under load, and frees it again. It needs a
+// small file system of its own, which root can make.
+func TestDiskFull(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a small file system can be made by root alone")
+	}
+	disk := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk).CombinedOutput(); err != nil {
+		t.Skipf("no small file system can be made here: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "-l", disk).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	s := start(t, nil, "--store", filepath.Join(disk, "talk.db"))
+	filler := filepath.Join(disk, "filler")
+	talk(t, only(s), s, func(ctx context.Context) error {
+		return each(ctx, size(1, 10), time.Second, func(int) error {
+			f, err := os.Create(filler)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			if _, err := io.Copy(f, io.LimitReader(zeros{}, 4<<20)); err == nil {
+				return fmt.Errorf("the disk takes 4 MiB and should take 2")
+			}
+			time.Sleep(3 * time.Second)
+			return os.Remove(filler)
+		})
+	})
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestClients has clients that are slow or leave while others talk: a body that comes
+// byte by byte, an answer that nobody reads, connections that end in mid-turn.
+func TestClients(t *testing.T) {
+	s := start(t, nil, "--store", filepath.Join(t.TempDir(), "talk.db"))
+	host := strings.TrimPrefix(s.URL, "http://")
+	const body = `{"text":"What does ERR-5172 mean?"}`
+	head := func(conversation string) string {
+		return fmt.Sprintf("POST /api/conversations/%s/turns HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: %d\r\n\r\n", conversation, host, len(body))
+	}
+	dial := func() (net.Conn, error) { return (&net.Dialer{}).DialContext(t.Context(), "tcp", host) }
+	talk(t, only(s), s, func(ctx context.Context) error {
+		var open []net.Conn
+		defer func() {
+			for _, c := range open {
+				c.Close()
+			}
+		}()
+		if err := each(ctx, size(10, 200), 0, func(n int) error {
+			slow, err := dial()
+			if err != nil {
+				return err
+			}
+			open = append(open, slow)
+			request := head(fmt.Sprint("slow-", n)) + body
+			for i := range min(len(request), 40) {
+				if _, err := slow.Write([]byte{request[i]}); err != nil {
+					return err
+				}
+				time.Sleep(time.Millisecond)
+			}
+			deaf, err := dial() // never reads
+			if err != nil {
+				return err
+			}
+			open = append(open, deaf)
+			if _, err := io.WriteString(deaf, head(fmt.Sprint("deaf-", n))+body); err != nil {
+				return err
+			}
+			leaves, err := dial()
+			if err != nil {
+				return err
+			}
+			if _, err := io.WriteString(leaves, head(fmt.Sprint("leaves-", n))+body); err != nil {
+				return err
+			}
+			time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+			return leaves.Close()
+		}); err != nil {
+			return err
+		}
+		// Who left has the answer when they come back.
+		for n := range size(10, 200) {
+			where := fmt.Sprintf("%s/api/conversations/leaves-%d/export", s.URL, n)
+			for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+				resp, err := http.Get(where)
+				if err != nil {
+					return err
+				}
+				text, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if err == nil && strings.Contains(string(text), "wheel speed sensor") {
+					break
+				}
+				if time.Now().After(end) {
+					return fmt.Errorf("leaves-%d: the answer is not there: %s %.300s", n, resp.Status, text)
+				}
+			}
+		}
+		return nil
+	})
+}
