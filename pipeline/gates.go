@@ -18,6 +18,7 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 	type found struct {
 		hits    []retrieval.Hit
 		err     error
+		began   time.Time
 		elapsed time.Duration
 	}
 	ctx, cancel := context.WithCancel(t.ctx)
@@ -26,7 +27,7 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 	go func() {
 		start := time.Now()
 		hits, err := retrieve(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
-		done <- found{hits, err, time.Since(start)}
+		done <- found{hits, err, start, time.Since(start)}
 	}()
 	wait := func() found { return <-done }
 	if t.folded == nil { // a reply has made the question clear enough to search for
@@ -61,7 +62,7 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 		}
 	}
 	f := wait()
-	t.trace.Stages = append(t.trace.Stages, StageTime{"retrieve", f.elapsed})
+	t.trace.Stages = append(t.trace.Stages, StageTime{Name: "retrieve", Elapsed: f.elapsed, Began: f.began})
 	if f.err != nil {
 		return nil, nil, fmt.Errorf("retrieving passages: %w", f.err)
 	}

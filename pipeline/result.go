@@ -143,6 +143,7 @@ type PassageTrace struct {
 type StageTime struct {
 	Name    string        `json:"name"` // claim, fold, gate pre, retrieve, gate post, generate, commit
 	Elapsed time.Duration `json:"elapsed_ns"`
+	Began   time.Time     `json:"-"` // as the turn ran; not kept
 }
 
 // Event is a step of a turn: Waiting, Understood, Retrieved, Decided, Delta or

@@ -45,7 +45,7 @@ type turn struct {
 func (t *turn) timed(name string, f func() error) error {
 	start := time.Now()
 	err := f()
-	t.trace.Stages = append(t.trace.Stages, StageTime{name, time.Since(start)})
+	t.trace.Stages = append(t.trace.Stages, StageTime{Name: name, Elapsed: time.Since(start), Began: start})
 	return err
 }
 

@@ -14,6 +14,8 @@
 //	askback.replies            replies to clarifications, by askback.reply; just_answer tells of needless asking
 //	askback.stage.duration     seconds of a stage, by askback.stage
 //	askback.turn.duration      seconds of a turn, by askback.result
+//
+// Traces makes spans of the same.
 package telemetry
 
 import (
@@ -67,11 +69,7 @@ func (m *Metrics) Observe(ctx context.Context, r pipeline.Result, err error, ela
 	m.turns.Add(ctx, 1, result)
 	for _, d := range record.Trace.Gates {
 		gate := attribute.String("askback.gate", string(d.Stage))
-		decision := "proceed"
-		if d.Ask {
-			decision = "ask"
-		}
-		m.decisions.Add(ctx, 1, metric.WithAttributes(gate, attribute.String("askback.decision", decision), attribute.String("askback.reason", string(d.Reason))))
+		m.decisions.Add(ctx, 1, metric.WithAttributes(gate, attribute.String("askback.decision", decided(d)), attribute.String("askback.reason", string(d.Reason))))
 		if d.Second != "" {
 			m.second.Add(ctx, 1, metric.WithAttributes(gate, attribute.String("askback.use", string(d.Second))))
 		}
@@ -83,6 +81,14 @@ func (m *Metrics) Observe(ctx context.Context, r pipeline.Result, err error, ela
 		m.stage.Record(ctx, s.Elapsed.Seconds(), metric.WithAttributes(attribute.String("askback.stage", s.Name)))
 	}
 	m.turn.Record(ctx, elapsed.Seconds(), result)
+}
+
+// Outcome is how a turn ended, in a word, as in askback.result.
+func Outcome(ctx context.Context, r pipeline.Result, err error) string {
+	if r == nil {
+		return failure(ctx, err)
+	}
+	return string(r.Record().Kind)
 }
 
 // failure names why a turn has no result.
