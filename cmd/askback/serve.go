@@ -22,6 +22,7 @@ type serveCommand struct {
 	Origins    []string `help:"Sites whose pages may use the API, such as https://chat.example.com. Default: none but its own." placeholder:"ORIGIN,..."`
 	Open       bool     `help:"Serve beyond this machine without keys: whoever reaches the address can read, write and delete everything."`
 	TurnRate   int      `help:"Questions in a minute, of one key, or without keys of one address beyond this machine; -1 is no limit." default:"120"`
+	Log        string   `help:"Write the log as text or json." enum:"text,json" default:"text"`
 	UploadRate int      `help:"Uploads in a minute, likewise." default:"60"`
 	keysFlags
 	sourceFlags
@@ -65,8 +66,17 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	if err != nil {
 		return err
 	}
-	backend.assistant.parts.Observe = metrics.Observe
-	log := slog.New(slog.NewTextHandler(out.err, nil))
+	log := newLog(c.Log, out.err)
+	traces, endTraces, err := newTraces(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := endTraces(); err != nil {
+			log.Warn("some spans of turns were not sent; see OTEL_EXPORTER_OTLP_ENDPOINT", "error", err)
+		}
+	}()
+	backend.assistant.parts.Observe = observers(metrics.Observe, traces.Observe, logged(log))
 	s, err := server.New(server.Options{
 		Open: backend.open, Checks: backend.checks(), Blame: blamed, Hosts: c.hosts(listener.Addr()), Log: log, Version: version(),
 		Keys: ring, Origins: c.Origins, Limits: server.Limits{Turns: rate(c.TurnRate), Uploads: rate(c.UploadRate)},
@@ -75,9 +85,9 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 		return err
 	}
 	backend.handlers(s, log)
-	s.HandleMetrics("GET /metrics", metricsPage)
+	s.HandleMetrics("/metrics", readOnly(metricsPage))
 	web := &http.Server{
-		Handler: s.Handler(), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: continued(s.Handler()), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	defer web.Close()

@@ -15,8 +15,9 @@ import (
 var readSettings = []string{
 	"QDRANT_ADDR", "QDRANT_API_KEY", "QDRANT_TLS", "QDRANT_PLAINTEXT_KEY", "QDRANT_COLLECTION",
 	"OPENAI_BASE_URL", "OPENAI_API_KEY", // by langchaingo
-	"PGPASSWORD", // by pgx
-	"NO_COLOR",   // of terminals, by custom; TERM is no setting
+	"PGPASSWORD",                                                        // by pgx
+	"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", // with the other OTEL_ variables, by OpenTelemetry
+	"NO_COLOR", // of terminals, by custom; TERM is no setting
 }
 
 // variables are the names of all that the program reads, in order.
