@@ -82,7 +82,7 @@ func TestTraces(t *testing.T) {
 					}
 				}
 				for _, a := range s.Attributes {
-					has = append(has, string(a.Key)+"="+a.Value.Emit())
+					has = append(has, string(a.Key)+"="+a.Value.String())
 				}
 				for _, word := range []string{"battery", "Battery", "hours", "How long", "just answer", "What is"} {
 					if text := fmt.Sprint(s.Attributes, s.Events, s.Status, s.Name); strings.Contains(text, word) {
