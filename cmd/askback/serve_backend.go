@@ -150,12 +150,19 @@ func (b *serveBackend) open(ctx context.Context) (*server.Backend, error) {
 // further than a tenant.
 func (b *serveBackend) assemble(store conversation.Store) (err error) {
 	a := b.assistant
-	if !b.keyed {
-		return a.assemble()
+	a.parts.Store, a.parts.Retriever = store, a.knowledge
+	if b.keyed {
+		b.apart = b.tenants()
+		a.parts.Retriever = b.apart
 	}
-	b.apart = b.tenants()
-	a.parts.Store, a.parts.Retriever = store, b.apart
-	a.pipeline, err = pipeline.New(a.parts)
+	parts := a.parts
+	if on, ok := parts.Retriever.(searched); ok && b.qdrant != nil {
+		parts.Retriever = brokenSearch{newBreaker(serviceQdrant), on}
+	}
+	if model := b.command.ChatModel; model != "" && !strings.HasPrefix(model, openAIPrefix) {
+		parts.Generator = newBreaker(serviceOllama).generator(parts.Generator)
+	}
+	a.pipeline, err = pipeline.New(parts)
 	return err
 }
 
