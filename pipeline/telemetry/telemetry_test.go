@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 	"github.com/askback/askback/retrieval/minilm"
 )
 
-// scripted is a clarifier that asks about what says "it", is unsure of what
+// scripted is a clarifier that asks about what says "it", and at gate 2 "either", is unsure of what
 // says "maybe", and a retriever of one passage that fails on "broken".
 type scripted struct{}
 
@@ -29,6 +30,8 @@ func (scripted) Clarify(_ context.Context, r gate.Request) (gate.Verdict, error)
 	switch {
 	case strings.Contains(r.Question, "it ") && r.Stage == gate.Pre:
 		v = gate.Verdict{Score: .9, Clarification: "What is it about?"}
+	case strings.Contains(r.Question, "either") && r.Stage == gate.Post:
+		v = gate.Verdict{Score: .8, Clarification: "What battery is it about?"}
 	case strings.Contains(r.Question, "maybe"):
 		v.Score = .4
 	}
@@ -37,7 +40,7 @@ func (scripted) Clarify(_ context.Context, r gate.Request) (gate.Verdict, error)
 
 func (scripted) Retrieve(_ context.Context, q retrieval.Query) ([]retrieval.Passage, error) {
 	if strings.Contains(q.Texts[0], "broken") {
-		return nil, iotest.ErrTimeout
+		return nil, fmt.Errorf("with the key sk-secret: %w", iotest.ErrTimeout)
 	}
 	return []retrieval.Passage{{ID: "a#1", Document: "a", Title: "Battery", Text: "The battery charges in 6 hours.", Score: 1},
 		{ID: "b#1", Document: "b", Title: "Charger", Text: "The charger of the battery charges it in 6 hours.", Score: .9}}, nil
@@ -114,5 +117,43 @@ func TestObserve(t *testing.T) {
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// TestSeries looks whether the number of series grows with conversations, texts or
+// errors.
+func TestSeries(t *testing.T) {
+	reader := metric.NewManualReader()
+	metrics, err := telemetry.New(metric.NewMeterProvider(metric.WithReader(reader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := func(from, to int) (n int) {
+		for i := from; i < to; i++ {
+			text := fmt.Sprint("text ", i)
+			turn := pipeline.Turn{Conversation: text, Number: i, Text: text, Question: text, Trace: pipeline.Trace{
+				Reply:  &pipeline.ReplyTrace{Kind: conversation.ReplyJustAnswer, Pending: text, Original: text, Rule: text, Detail: text},
+				Gates:  []gate.Decision{{Stage: gate.Pre, Ask: true, Reason: gate.ReasonUnclear, Score: float64(i), Clarifier: text, Error: text}},
+				Stages: []pipeline.StageTime{{Name: "gate pre"}}, Notes: []string{text}, Queries: []string{text}, Context: text,
+			}}
+			metrics.Observe(t.Context(), &pipeline.Clarification{Turn: turn, ID: text, Gate: gate.Pre}, nil, 1)
+			metrics.Observe(t.Context(), nil, errors.New(text), 1)
+		}
+		var all metricdata.ResourceMetrics
+		if err := reader.Collect(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all.ScopeMetrics[0].Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				n += len(data.DataPoints)
+			case metricdata.Histogram[float64]:
+				n += len(data.DataPoints)
+			}
+		}
+		return n
+	}
+	if one, many := series(0, 1), series(1, 300); one != 6 || many != one {
+		t.Errorf("%d series of one turn of each kind, %d of 300; want 6 of both", one, many)
 	}
 }

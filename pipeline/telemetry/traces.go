@@ -19,10 +19,16 @@ import (
 // where these have one. A turn is a span "invoke_agent askback" of the trace that
 // its context carries, and each stage a span below it, but for that of storing it. They hold no text of
 // anyone's: no question, no answer, no passage, no message of an error.
-type Traces struct{ tracer trace.Tracer }
+type Traces struct {
+	// Model and Provider are those that answers are written with, such as gpt-4.1
+	// of openai: the span of it is then "chat gpt-4.1". "": by no model.
+	Model, Provider string
+
+	tracer trace.Tracer
+}
 
 // NewTraces makes spans with the provider's tracer.
-func NewTraces(provider trace.TracerProvider) Traces { return Traces{provider.Tracer(Scope)} }
+func NewTraces(provider trace.TracerProvider) Traces { return Traces{tracer: provider.Tracer(Scope)} }
 
 // Observe makes the spans of one turn, at its end; it is for pipeline.Parts.Observe.
 func (t Traces) Observe(ctx context.Context, r pipeline.Result, err error, elapsed time.Duration) {
@@ -51,7 +57,13 @@ func (t Traces) Observe(ctx context.Context, r pipeline.Result, err error, elaps
 		if s.Began.IsZero() { // a stored one, of a turn that ran before
 			continue
 		}
-		_, span := t.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Began), trace.WithAttributes(ofStage(s.Name, record.Trace)...))
+		name, kind, attrs := s.Name, trace.SpanKindInternal, ofStage(s.Name, record.Trace)
+		if name == "generate" && t.Model != "" {
+			name, kind = "chat "+t.Model, trace.SpanKindClient
+			attrs = append(attrs, attribute.String("gen_ai.operation.name", "chat"),
+				attribute.String("gen_ai.request.model", t.Model), attribute.String("gen_ai.provider.name", t.Provider))
+		}
+		_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(s.Began), trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
 		if d, ok := decision(s.Name, record.Trace); ok && d.Error != "" {
 			span.SetStatus(codes.Error, "the clarifier gave no verdict")
 		}
