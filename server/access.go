@@ -79,6 +79,9 @@ func (s *Server) users(next http.Handler) http.Handler {
 		if id != "" {
 			c = caller{"key " + id, true}
 			ctx = tenant.With(ctx, user)
+			if v, ok := ctx.Value(visitKey{}).(*visit); ok && s.o.Keys != nil {
+				v.tenant = user
+			}
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callerKey{}, c)))
 	})
@@ -282,7 +285,7 @@ func (s *Server) origins(next http.Handler) http.Handler {
 			return
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "Askback-Turn, Askback-Next, Retry-After, Mcp-Session-Id")
+		h.Set("Access-Control-Expose-Headers", "Askback-Turn, Askback-Next, Retry-After, Mcp-Session-Id, X-Request-Id")
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")

@@ -26,7 +26,7 @@ func (s *Server) Handler() http.Handler {
 	for _, origin := range s.o.Origins {
 		_ = foreign.AddTrustedOrigin(origin) // New has looked at it
 	}
-	return headers(s.hosts(s.origins(foreign.Handler(s.users(s.controls(s.mux))))))
+	return s.observed(headers(s.hosts(s.origins(foreign.Handler(s.users(s.controls(s.mux)))))))
 }
 
 // headers sets those of every response.

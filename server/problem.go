@@ -150,10 +150,12 @@ func (s *Server) problemOf(ctx context.Context, err error) *Problem {
 	var service *ServiceError
 	if !errors.As(err, &service) {
 		if service = s.down(ctx, err); service == nil {
+			s.failedBy(ctx, "")
 			s.log.Error("a request failed", "error", err)
 			return problem(http.StatusInternalServerError, "failed", err.Error())
 		}
 	}
+	s.failedBy(ctx, service.Service)
 	p = problem(http.StatusServiceUnavailable, "unavailable", err.Error())
 	p.Service, p.retry = service.Service, 5
 	return p

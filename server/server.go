@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/pipeline"
@@ -64,7 +65,17 @@ type Options struct {
 	// loopback address this keeps pages of other sites from reaching the server by
 	// a name of theirs. nil: any.
 	Hosts []string
-	Log   *slog.Logger // nil: slog.Default()
+	Log   *slog.Logger // for a line a request too; nil: slog.Default()
+	// Meter takes what the server measures. nil: nothing is measured.
+	//
+	//	askback.http.duration   seconds of a request, by http.route (the template of its path, or other),
+	//	                        http.request.method and askback.status: 2xx, ...
+	//	askback.http.active     requests that are being answered, by http.route
+	//	askback.turns.active    turns that run or wait
+	//	askback.errors          errors of turns and requests, by askback.service, as in Check.Name;
+	//	                        askback if none is to blame
+	//	askback.uploads         files, by askback.upload: stored, skipped or failed
+	Meter metric.MeterProvider
 
 	// Version is the program's, for the API's description.
 	Version string
@@ -84,12 +95,13 @@ type Options struct {
 
 // Server serves a pipeline.
 type Server struct {
-	o   Options
-	log *slog.Logger
-	mux *http.ServeMux // everything
-	ops *http.ServeMux // the API's operations
-	api huma.API
-	hub *hub
+	o       Options
+	log     *slog.Logger
+	mux     *http.ServeMux // everything
+	ops     *http.ServeMux // the API's operations
+	api     huma.API
+	hub     *hub
+	measure instruments
 
 	doors                    map[string]door // by pattern; the others are private
 	turns, uploads, failures *limiter
@@ -126,6 +138,9 @@ func New(o Options) (*Server, error) {
 		turns: newLimiter(o.Limits.Turns), uploads: newLimiter(o.Limits.Uploads), failures: newLimiter(failures),
 		openErr: unavailable(errors.New("the server is starting")), failed: make(chan error, 1)}
 	s.hub = newHub(s)
+	if err := s.instrument(o.Meter); err != nil {
+		return nil, fmt.Errorf("Options.Meter: %w", err)
+	}
 	s.api = humago.New(s.ops, config(o.Version))
 	s.registerTurns()
 	s.registerConversations()
@@ -134,7 +149,7 @@ func New(o Options) (*Server, error) {
 	s.registerAbout()
 	s.registerHealth()
 	api := s.problems(s.ops)
-	for _, p := range []string{"/api/", "/openapi.json", "/healthz", "/readyz"} {
+	for p := range apiPatterns {
 		s.mux.Handle(p, api)
 	}
 	s.doors["/healthz"], s.doors["/readyz"] = public, public
@@ -143,6 +158,9 @@ func New(o Options) (*Server, error) {
 	s.open.Go(func() { s.opening(ctx) })
 	return s, nil
 }
+
+// apiPatterns are those that the API's operations are under.
+var apiPatterns = map[string]bool{"/api/": true, "/openapi.json": true, "/healthz": true, "/readyz": true}
 
 // Handle serves something else on the same port. The pattern is http.ServeMux's. It is
 // called before Handler.

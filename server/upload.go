@@ -304,7 +304,9 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, accept string, 
 	}
 	var uploads []upload
 	if err == nil {
-		uploads, err = read(w, r)
+		if uploads, err = read(w, r); err != nil {
+			s.uploaded(r.Context(), "failed")
+		}
 	}
 	if err == nil {
 		err = unlimited(control)
@@ -350,10 +352,13 @@ func (s *Server) putAll(ctx context.Context, d *Documents, uploads []upload, tel
 		stored, err := d.put(ctx, u, func(p UploadProgress) { tell("progress", p) })
 		switch {
 		case err != nil:
+			s.uploaded(ctx, "failed")
 			return err
 		case u.skipped != "":
+			s.uploaded(ctx, "skipped")
 			tell("skipped", SkippedDocument{u.name, retrieval.CleanText(u.skipped)})
 		default:
+			s.uploaded(ctx, "stored")
 			tell("document", stored)
 		}
 		*u = upload{} // so that memory does not hold it to the end

@@ -17,14 +17,10 @@ type Ring struct {
 	now  func() time.Time
 
 	mu      sync.Mutex
-	looked  time.Time
 	seen    os.FileInfo
 	keys    []Key
 	problem error // why there are none
 }
-
-// lookAgain is how long a file is taken to be as it was.
-const lookAgain = 500 * time.Millisecond
 
 // Open reads a file of keys. log is told when it cannot be read later; nil:
 // slog.Default().
@@ -40,7 +36,6 @@ func Open(path string, log *slog.Logger) (*Ring, error) {
 // look reads the file if it is another than it was. It is called with mu held, or
 // before anybody else has the ring.
 func (r *Ring) look() {
-	r.looked = r.now()
 	info, err := os.Stat(r.file.Path)
 	if err == nil && r.problem == nil && r.seen != nil && os.SameFile(info, r.seen) && info.ModTime().Equal(r.seen.ModTime()) && info.Size() == r.seen.Size() {
 		return
@@ -70,9 +65,7 @@ func (r *Ring) Usable() int {
 func (r *Ring) Check(text string) (Key, error) {
 	r.mu.Lock()
 	now := r.now()
-	if since := now.Sub(r.looked); since >= lookAgain || since < 0 {
-		r.look()
-	}
+	r.look() // which costs one look at the file's date
 	keys, problem := r.keys, r.problem
 	r.mu.Unlock()
 	if problem != nil {
