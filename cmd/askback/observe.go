@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -66,7 +67,8 @@ const sendTime = 2 * time.Second
 // newTraces makes spans of turns, if a variable of OpenTelemetry says where to send
 // them, and gives what sends the last ones.
 func newTraces(ctx context.Context) (telemetry.Traces, func() error, error) {
-	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+	nowhere := os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == ""
+	if nowhere || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return telemetry.NewTraces(noop.NewTracerProvider()), func() error { return nil }, nil
 	}
 	exporter, err := otlptracehttp.New(ctx) // which reads the rest of them

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -69,5 +70,41 @@ func TestServeIsSeen(t *testing.T) {
 	}
 	if strings.Contains(sent.String()+s.err.String(), "deposit") {
 		t.Error("the question is in the spans or the log")
+	}
+}
+
+// TestTracesOff sets variables of OpenTelemetry with which nothing is sent.
+func TestTracesOff(t *testing.T) {
+	asked := make(chan string, 10)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
+	defer collector.Close()
+	for _, c := range []struct {
+		name, value string
+		sends       bool
+	}{
+		{"OTEL_SDK_DISABLED", "true", false}, {"OTEL_TRACES_EXPORTER", "none", false}, {"OTEL_TRACES_EXPORTER", "otlp", true},
+	} {
+		t.Run(c.name+"="+c.value, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+			t.Setenv(c.name, c.value)
+			traces, end, err := newTraces(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			traces.Observe(t.Context(), nil, context.Canceled, 1)
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+			select {
+			case path := <-asked:
+				if !c.sends {
+					t.Errorf("spans were sent to %s", path)
+				}
+			default:
+				if c.sends {
+					t.Error("no span was sent")
+				}
+			}
+		})
 	}
 }
