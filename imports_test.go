@@ -58,7 +58,7 @@ var edges = map[string][]string{
 	"github.com/danielgtaylor/huma":   {"server"},
 	"github.com/modelcontextprotocol": {"server/mcp"},
 	"github.com/google/jsonschema-go": {"server/mcp"}, // the schemas of MCP's tools and forms
-	"go.opentelemetry.io/otel":        {"pipeline/telemetry", "cmd/askback"},
+	"go.opentelemetry.io/otel":        {"pipeline/telemetry", "server", "cmd/askback"},
 	"github.com/prometheus":           {"cmd/askback"},
 }
 

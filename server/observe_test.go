@@ -67,7 +67,7 @@ func TestMeasures(t *testing.T) {
 	})
 	b.server.Handle("/v1/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusTeapot) }))
 	b.server.Handle("GET /late", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	b.server.Handle("GET /panics", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }))
+	b.server.Handle("POST /panics", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }))
 
 	running := b.do(t.Context(), "POST", turns, message{"text": question, "key": "k"}, "Accept", asStream)
 	eventually(t, "the turn runs", func() bool { return w.running.Load() == 1 })
@@ -87,7 +87,7 @@ func TestMeasures(t *testing.T) {
 	b.get("GET", "/api/about", nil, nil)
 	b.get("GET", "/api/about", nil, nil, "Host", "evil.example")
 	b.get("POST", turns, "{}", nil, "Sec-Fetch-Site", "cross-site")
-	if r, err := b.Client().Get(b.URL + "/panics"); err == nil {
+	if r, err := b.Client().Post(b.URL+"/panics", "text/plain", nil); err == nil {
 		r.Body.Close()
 		t.Error("there is a response to a panic")
 	}
@@ -113,7 +113,7 @@ func TestMeasures(t *testing.T) {
 		"askback.http.duration 4xx other other":                                               40,
 		"askback.http.duration 2xx GET /api/about":                                            1,
 		"askback.http.duration 4xx GET /api/about":                                            1,
-		"askback.http.duration 5xx GET /panics":                                               1,
+		"askback.http.duration 5xx POST /panics":                                              1,
 		"askback.http.duration 4xx GET /late":                                                 1,
 	}
 	var got map[string]int64
