@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/server"
 )
 
 // TestDashboard looks for each metric and label of the dashboard on the page that
@@ -31,7 +33,7 @@ func TestDashboard(t *testing.T) {
 	if err := json.Unmarshal(data, &board); err != nil {
 		t.Fatal(err)
 	}
-	metrics, page, err := newMetrics()
+	metrics, meter, page, err := newMetrics()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +45,13 @@ func TestDashboard(t *testing.T) {
 	for _, err := range []error{errors.New("no"), context.Canceled, conversation.ErrBusy} {
 		metrics.Observe(t.Context(), nil, err, 8e6)
 	}
+	s, err := server.New(server.Options{Open: func(context.Context) (*server.Backend, error) { return nil, errors.New("no") }, Meter: meter, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/healthz", nil))
+	s.Blame(errors.New("no"))
 	w := httptest.NewRecorder()
 	page.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	shown := w.Body.String()

@@ -12,14 +12,16 @@ import (
 	"github.com/askback/askback/pipeline/telemetry"
 )
 
-// newMetrics counts turns and gives the page that Prometheus reads them from.
-func newMetrics() (*telemetry.Metrics, http.Handler, error) {
+// newMetrics counts turns, and gives what else can be counted with and the page that
+// Prometheus reads it all from.
+func newMetrics() (*telemetry.Metrics, *metric.MeterProvider, http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	metrics, err := telemetry.New(metric.NewMeterProvider(metric.WithReader(exporter)))
-	return metrics, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), err
+	provider := metric.NewMeterProvider(metric.WithReader(exporter))
+	metrics, err := telemetry.New(provider)
+	return metrics, provider, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), err
 }

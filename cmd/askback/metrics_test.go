@@ -10,7 +10,7 @@ import (
 )
 
 func TestMetrics(t *testing.T) {
-	metrics, page, err := newMetrics()
+	metrics, _, page, err := newMetrics()
 	if err != nil {
 		t.Fatal(err)
 	}

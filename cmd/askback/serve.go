@@ -62,7 +62,7 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	if err := backend.prepare(); err != nil {
 		return err
 	}
-	metrics, metricsPage, err := newMetrics()
+	metrics, meter, metricsPage, err := newMetrics()
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	}()
 	backend.assistant.parts.Observe = observers(metrics.Observe, traces.Observe, logged(log))
 	s, err := server.New(server.Options{
-		Open: backend.open, Checks: backend.checks(), Blame: blamed, Hosts: c.hosts(listener.Addr()), Log: log, Version: version(),
+		Open: backend.open, Checks: backend.checks(), Blame: blamed, Hosts: c.hosts(listener.Addr()), Log: log, Meter: meter, Version: version(),
 		Keys: ring, Origins: c.Origins, Limits: server.Limits{Turns: rate(c.TurnRate), Uploads: rate(c.UploadRate)},
 	})
 	if err != nil {
