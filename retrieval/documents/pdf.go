@@ -32,6 +32,10 @@ type pdfReader struct {
 	instance pdfium.Pdfium
 }
 
+// pdfMemory is how much memory PDFium may take, in pages of 64 KiB: 256 MiB. A small
+// file may unpack to any size; what takes more than that is not read.
+const pdfMemory = 4096
+
 // start gives an instance of PDFium that sees no files and no environment. The
 // context of the first call is that of the later ones too.
 func (r *pdfReader) start(ctx context.Context) (pdfium.Pdfium, error) {
@@ -39,7 +43,8 @@ func (r *pdfReader) start(ctx context.Context) (pdfium.Pdfium, error) {
 		return r.instance, nil
 	}
 	if r.pool == nil {
-		config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).WithCloseOnContextDone(true)
+		config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).WithCloseOnContextDone(true).
+			WithMemoryLimitPages(pdfMemory)
 		if r.cacheDir != "" {
 			cache, err := wazero.NewCompilationCacheWithDir(r.cacheDir)
 			if err != nil {
