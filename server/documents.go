@@ -104,7 +104,7 @@ func (d *Documents) fixed(name, fingerprint string) error {
 }
 
 func (s *Server) registerDocuments() {
-	s.writing = make(chan struct{}, 1)
+	s.writing, s.reading = make(chan struct{}, 1), make(chan struct{}, 1)
 	handle(s, huma.Operation{OperationID: "list-documents", Method: http.MethodGet, Path: "/api/documents", Tags: []string{"documents"},
 		Summary: "List the documents that are answered from"}, s.listDocuments)
 	handle(s, huma.Operation{OperationID: "remove-document", Method: http.MethodDelete, Path: "/api/documents/{name}", Tags: []string{"documents"},

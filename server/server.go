@@ -111,6 +111,7 @@ type Server struct {
 
 	checks  checks
 	writing chan struct{} // held by who changes a document
+	reading chan struct{} // held by who reads a file before that
 
 	mu      sync.Mutex
 	backend *Backend

@@ -80,7 +80,13 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, name string) (
 		return nil, bodyProblem(err, d.maxBytes())
 	}
 	// What its kind or size rules out is told as such before anything else is said.
+	select { // one after the other: a file may take much memory to be read
+	case s.reading <- struct{}{}:
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
 	document, warnings, err := d.parse(r.Context(), name, content)
+	<-s.reading
 	u := upload{name: name, document: &document, warnings: warnings}
 	if err != nil {
 		if p := unreadable(name, err); p.Status != http.StatusUnprocessableEntity || !streams(r) {
