@@ -25,9 +25,13 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 	defer cancel()
 	done := make(chan found, 1)
 	go func() {
-		start := time.Now()
-		hits, err := retrieve(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
-		done <- found{hits, err, start, time.Since(start)}
+		f := found{began: time.Now()}
+		func() {
+			defer recovered("the retriever", &f.err)
+			f.hits, f.err = retrieve(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
+		}()
+		f.elapsed = time.Since(f.began)
+		done <- f
 	}()
 	wait := func() found { return <-done }
 	if t.folded == nil { // a reply has made the question clear enough to search for

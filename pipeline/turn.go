@@ -96,6 +96,7 @@ func (t *turn) claim() (claim conversation.Claim, err error) {
 	defer cancel()
 	go func() {
 		defer close(done)
+		defer recovered("the store", &err)
 		claim, err = t.p.parts.Store.Begin(ctx, conversation.Request{
 			Conversation: m.Conversation, User: m.User, Key: m.Key, Text: cmp.Or(t.text, m.Choice)})
 	}()
@@ -113,6 +114,14 @@ func (t *turn) claim() (claim conversation.Claim, err error) {
 	}
 	<-done
 	return claim, err
+}
+
+// recovered makes a part's panic an error of its turn. In a goroutine of the turn's it
+// would end the program.
+func recovered(part string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s panicked: %v", part, p)
+	}
 }
 
 // patience is how long a turn waits for another one without a word.
