@@ -82,7 +82,7 @@ func (s sourceFlags) about() string {
 // OpenAI has them, and the Model Context Protocol.
 func (b *serveBackend) protocols(s *server.Server, log *slog.Logger) {
 	user := func(r *http.Request) string { return server.User(r.Context()) }
-	s.Handle("/v1/", openai.New(openai.Options{User: user, Allow: s.AllowTurn, Begin: s.BeginTurn, Blame: blamed, Log: log, Backend: func() (openai.Backend, error) {
+	s.Handle("/v1/", openai.New(openai.Options{User: user, Allow: s.AllowTurn, Begin: s.BeginTurn, Blame: s.Blame, Log: log, Backend: func() (openai.Backend, error) {
 		served, err := s.Backend()
 		if err != nil {
 			return openai.Backend{}, err

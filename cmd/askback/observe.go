@@ -19,6 +19,7 @@ import (
 
 	"github.com/askback/askback/pipeline"
 	"github.com/askback/askback/pipeline/telemetry"
+	"github.com/askback/askback/server"
 )
 
 // observer is told of each turn at its end, as pipeline.Parts.Observe.
@@ -33,12 +34,13 @@ func observers(all ...observer) observer {
 	}
 }
 
-// newLog writes the log in the format that was asked for.
-func newLog(format string, w io.Writer) *slog.Logger {
+// newLog writes the log in the format that was asked for, from that level on.
+func newLog(format string, level slog.Level, w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, nil))
+		return slog.New(slog.NewJSONHandler(w, o))
 	}
-	return slog.New(slog.NewTextHandler(w, nil))
+	return slog.New(slog.NewTextHandler(w, o))
 }
 
 // logged writes one line a turn, without text of anyone's.
@@ -53,6 +55,9 @@ func logged(log *slog.Logger) observer {
 			if record.Gate != "" {
 				attrs = append(attrs, slog.String("gate", string(record.Gate)))
 			}
+		}
+		if id := server.RequestID(ctx); id != "" {
+			attrs = append(attrs, slog.String("request", id))
 		}
 		if c := trace.SpanContextFromContext(ctx); c.HasTraceID() {
 			attrs = append(attrs, slog.String("trace_id", c.TraceID().String()))

@@ -33,6 +33,7 @@ func TestServeIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Request-Id", "seen-1")
 	r.Header.Set("Traceparent", "00-"+id+"-00f067aa0ba902b7-01")
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -63,7 +64,7 @@ func TestServeIsSeen(t *testing.T) {
 			t.Errorf("the spans do not hold %q", want)
 		}
 	}
-	for _, want := range []string{`"msg":"turn"`, `"result":"clarification"`, `"conversation":"seen"`, `"gate":"post"`, `"trace_id":"` + id + `"`} {
+	for _, want := range []string{`"msg":"turn"`, `"msg":"request"`, `"route":"/api/conversations/{conversation}/turns"`, `"request":"seen-1"`, `"result":"clarification"`, `"conversation":"seen"`, `"gate":"post"`, `"trace_id":"` + id + `"`} {
 		if !strings.Contains(s.err.String(), want) {
 			t.Errorf("the log does not hold %s: %s", want, &s.err)
 		}

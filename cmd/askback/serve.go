@@ -23,6 +23,7 @@ type serveCommand struct {
 	Open       bool     `help:"Serve beyond this machine without keys: whoever reaches the address can read, write and delete everything."`
 	TurnRate   int      `help:"Questions in a minute, of one key, or without keys of one address beyond this machine; -1 is no limit." default:"120"`
 	Log        string   `help:"Write the log as text or json." enum:"text,json" default:"text"`
+	LogLevel   string   `help:"Log from here on: debug, info (a line a request and a turn), warn or error." enum:"debug,info,warn,error" default:"info"`
 	UploadRate int      `help:"Uploads in a minute, likewise." default:"60"`
 	keysFlags
 	sourceFlags
@@ -66,7 +67,11 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	if err != nil {
 		return err
 	}
-	log := newLog(c.Log, out.err)
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return usagef("--log-level: %w", err)
+	}
+	log := newLog(c.Log, level, out.err)
 	traces, endTraces, err := newTraces(ctx)
 	if err != nil {
 		return err
