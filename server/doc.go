@@ -38,6 +38,12 @@
 // result alone. One that runs in another process with the same store is given when it
 // is stored; only that process can stop it.
 //
+// # Keys
+//
+// With Options.Keys nobody is let in without a key but to what HandlePublic serves and
+// to /healthz and /readyz; whose a request is (User) is its key's tenant. See
+// server/keys, and server/tenant for what keeps tenants apart.
+//
 // # Errors
 //
 // Every error is an application/problem+json, see Problem.

@@ -80,13 +80,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, name string) (
 		return nil, bodyProblem(err, d.maxBytes())
 	}
 	// What its kind or size rules out is told as such before anything else is said.
-	select { // one after the other: a file may take much memory to be read
-	case s.reading <- struct{}{}:
-	case <-r.Context().Done():
-		return nil, context.Cause(r.Context())
-	}
-	document, warnings, err := d.parse(r.Context(), name, content)
-	<-s.reading
+	document, warnings, err := s.parse(r.Context(), d, name, content)
 	u := upload{name: name, document: &document, warnings: warnings}
 	if err != nil {
 		if p := unreadable(name, err); p.Status != http.StatusUnprocessableEntity || !streams(r) {
@@ -95,6 +89,17 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, name string) (
 		u.skipped = err.Error()
 	}
 	return []upload{u}, nil
+}
+
+// parse reads one file after the other, since one may take much memory to be read.
+func (s *Server) parse(ctx context.Context, d *Documents, name string, content []byte) (retrieval.Document, []string, error) {
+	select {
+	case s.reading <- struct{}{}:
+	case <-ctx.Done():
+		return retrieval.Document{}, nil, context.Cause(ctx)
+	}
+	defer func() { <-s.reading }()
+	return d.parse(ctx, name, content)
 }
 
 func streams(r *http.Request) bool {
