@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
@@ -45,12 +47,26 @@ func TestDashboard(t *testing.T) {
 	for _, err := range []error{errors.New("no"), context.Canceled, conversation.ErrBusy} {
 		metrics.Observe(t.Context(), nil, err, 8e6)
 	}
-	s, err := server.New(server.Options{Open: func(context.Context) (*server.Backend, error) { return nil, errors.New("no") }, Meter: meter, Log: slog.New(slog.DiscardHandler)})
+	s, err := server.New(server.Options{Open: func(context.Context) (*server.Backend, error) {
+		return &server.Backend{Pipeline: new(pipeline.Pipeline), Store: conversation.NewMemory(), Documents: new(server.Documents)}, nil
+	}, Meter: meter, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close(t.Context())
-	s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/healthz", nil))
+	web := httptest.NewServer(s.Handler())
+	defer web.Close()
+	for status := 0; status != http.StatusUnsupportedMediaType; time.Sleep(time.Millisecond) { // an upload that fails, once it is open
+		r, err := http.Post(web.URL+"/api/documents", "text/plain", strings.NewReader("no form"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if status = r.StatusCode; status != http.StatusServiceUnavailable && status != http.StatusUnsupportedMediaType {
+			t.Fatal(r.Status)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 	s.Blame(errors.New("no"))
 	w := httptest.NewRecorder()
 	page.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
