@@ -8,9 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -253,6 +257,69 @@ func TestQdrant(t *testing.T) {
 	})
 }
 
+// TestBreaker kills Qdrant: after some questions that fail for it the next ones are
+// told at once that it is left alone, and readiness names it; once it is back questions
+// are answered again.
+func TestBreaker(t *testing.T) {
+	q := qdranttest.Start(t)
+	s := start(t, ingest(t, q.Addr))
+	asked := 0
+	ask := func() (status int, text string) {
+		asked++
+		body := strings.NewReader(`{"text":"What does ERR-5172 mean?"}`)
+		resp, err := http.Post(fmt.Sprintf("%s/api/conversations/breaker-%d/turns", s.URL, asked), "application/json", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		data, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s without Retry-After: %s", resp.Status, data)
+		}
+		return resp.StatusCode, string(data)
+	}
+	if status, text := ask(); status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
+	}
+	q.Kill()
+	for end := time.Now().Add(2 * time.Minute); ; {
+		began := time.Now()
+		status, text := ask()
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"service":"Qdrant"`) {
+			t.Fatalf("%d %s", status, text)
+		}
+		if strings.Contains(text, "left alone") {
+			t.Logf("question %d is refused in %s", asked, time.Since(began).Round(time.Millisecond))
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the circuit does not open: %s", text)
+		}
+	}
+	resp, err := http.Get(s.URL + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(state), "Qdrant") {
+		t.Errorf("readiness: %s %s %v", resp.Status, state, err)
+	}
+	q.Restart(t)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		status, text := ask()
+		if status == http.StatusOK {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the circuit does not close: %s", text)
+		}
+	}
+}
+
 // TestOllama pauses, kills and restarts Ollama, which writes the answers.
 func TestOllama(t *testing.T) {
 	o := ollamatest.Start(t)
@@ -279,16 +346,28 @@ func TestOllama(t *testing.T) {
 // round-robin proxy, so that a conversation goes on in any of them, and kills them
 // in turn.
 func TestCluster(t *testing.T) {
-	url, _ := postgres(t)
+	store, _ := postgres(t)
 	q := qdranttest.Start(t)
 	env := ingest(t, q.Addr)
 	var servers []*load.Server
 	for range 3 {
-		servers = append(servers, start(t, env, "--store", url))
+		servers = append(servers, start(t, env, "--store", store))
 	}
 	var next atomic.Int64
-	robin := func() string { return servers[int(next.Add(1))%len(servers)].URL }
-	talk(t, robin, servers[0], func(ctx context.Context) error {
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			to, err := url.Parse(servers[int(next.Add(1))%len(servers)].URL)
+			if err != nil {
+				panic(err)
+			}
+			r.SetURL(to)
+		},
+		Transport: transport, ErrorLog: log.New(io.Discard, "", 0), // those that were killed
+	})
+	defer transport.CloseIdleConnections()
+	defer proxy.Close()
+	talk(t, func() string { return proxy.URL }, servers[0], func(ctx context.Context) error {
 		return each(ctx, size(3, 60), time.Second, func(n int) error {
 			s := servers[n%len(servers)]
 			s.Kill()

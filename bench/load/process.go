@@ -40,7 +40,7 @@ type Server struct {
 // Start starts askback serve with more arguments and waits until it is ready. Rates
 // are not limited. env is added to the environment, from which ASKBACK_ is left out.
 func Start(ctx context.Context, binary string, env []string, args ...string) (*Server, error) {
-	s := &Server{binary: binary, args: append([]string{"serve", "--turn-rate=-1", "--upload-rate=-1"}, args...), log: &buffer{}}
+	s := &Server{binary: binary, args: append([]string{"serve", "--turn-rate", "0", "--upload-rate", "0"}, args...), log: &buffer{}}
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "ASKBACK_") {
 			s.env = append(s.env, e)

@@ -75,7 +75,10 @@ func run(ctx context.Context) (ok bool, err error) {
 	if err := server.Ready(ctx); err != nil {
 		return false, err
 	}
-	before := goroutines(server.URL)
+	before, err := goroutines(server.URL)
+	if err != nil {
+		return false, err
+	}
 	fmt.Printf("%d conversations, %d turns in flight, %s, %d cores, %s/%s\n", *conversations, *inFlight, *duration, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 
 	users := &load.Users{URL: func() string { return server.URL }, Conversations: *conversations, InFlight: *inFlight, Name: fmt.Sprint("soak-", time.Now().UnixNano())}
@@ -111,7 +114,10 @@ func run(ctx context.Context) (ok bool, err error) {
 	http.DefaultClient.CloseIdleConnections()
 	var after int
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
-		if after = goroutines(server.URL); after <= before+left {
+		if after, err = goroutines(server.URL); err != nil {
+			return false, err
+		}
+		if after <= before+left {
 			break
 		}
 	}
@@ -123,19 +129,18 @@ func run(ctx context.Context) (ok bool, err error) {
 }
 
 // goroutines reads how many the server has.
-func goroutines(url string) int {
+func goroutines(url string) (int, error) {
 	resp, err := http.Get(url + "/metrics")
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	defer resp.Body.Close()
 	for in := bufio.NewScanner(resp.Body); in.Scan(); {
 		if n, ok := strings.CutPrefix(in.Text(), "go_goroutines "); ok {
-			v, _ := strconv.Atoi(n)
-			return v
+			return strconv.Atoi(n)
 		}
 	}
-	return 0
+	return 0, fmt.Errorf("%s/metrics does not tell the number of goroutines", url)
 }
 
 // sample reads a process's resident memory until ctx ends, in MiB; nothing where the

@@ -21,7 +21,7 @@ type serveCommand struct {
 	Hosts      []string `help:"Answer only requests to these names, so that no page of another site comes in by a name of its own. Default: this machine's, or any beyond it." placeholder:"NAME,..."`
 	Origins    []string `help:"Sites whose pages may use the API, such as https://chat.example.com. Default: none but its own." placeholder:"ORIGIN,..."`
 	Open       bool     `help:"Serve beyond this machine without keys: whoever reaches the address can read, write and delete everything."`
-	TurnRate   int      `help:"Questions in a minute, of one key, or without keys of one address beyond this machine; -1 is no limit." default:"120"`
+	TurnRate   int      `help:"Questions in a minute, of one key, or without keys of one address beyond this machine; 0 is no limit." default:"120"`
 	Log        string   `help:"Write the log as text or json." enum:"text,json" default:"text"`
 	LogLevel   string   `help:"Log from here on: debug, info (a line a request and a turn), warn or error." enum:"debug,info,warn,error" default:"info"`
 	UploadRate int      `help:"Uploads in a minute, likewise." default:"60"`
