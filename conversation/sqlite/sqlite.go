@@ -89,7 +89,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		// The processes that share the file are on one machine and so have one
 		// clock, which is finer than SQLite's.
 		Rewrite: func(q string) string {
-			return strings.ReplaceAll(q, "NOW_US", strconv.FormatInt(time.Now().UnixMicro(), 10))
+			return strings.ReplaceAll(q, "NOW_US", strconv.FormatInt(now().UnixMicro(), 10))
 		},
 		Read:    &sql.TxOptions{ReadOnly: true}, // one moment's state, without keeping writers out
 		Explain: s.explain,
@@ -97,6 +97,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	}, o)
 	return s, nil
 }
+
+// now is the clock of leases, which a test sets.
+var now = time.Now
 
 // forget takes deleted text out of the write-ahead log too. If a reader is in
 // the way the log is emptied later.

@@ -25,6 +25,11 @@ type claim struct {
 	ended   chan struct{}      // closed when the renewal has ended
 }
 
+// tooFar, and a lease, is how far ahead no claim ends. One that seems to was made
+// before the clock was set back, and would be waited for as long as it was set back;
+// its holder, if there is one, finds it lost.
+const tooFar = time.Minute
+
 // take claims the conversation if it is free, or if its claim has run out, keeps
 // the question, and reads the conversation, all in one transaction.
 func (c *claim) take(ctx context.Context) (free bool, err error) {
@@ -34,8 +39,8 @@ func (c *claim) take(ctx context.Context) (free bool, err error) {
 		free = false
 		var h head
 		err := t.row(`UPDATE conversation SET claim = ?2, expires = NOW_US + ?3
-			WHERE id = ?1 AND (claim IS NULL OR expires <= NOW_US) RETURNING owner, turns, state, open`,
-			r.Conversation, c.owner, lease).Scan(&h.owner, &h.turns, &h.state, &h.open)
+			WHERE id = ?1 AND (claim IS NULL OR expires <= NOW_US OR expires > NOW_US + ?4) RETURNING owner, turns, state, open`,
+			r.Conversation, c.owner, lease, lease+tooFar.Microseconds()).Scan(&h.owner, &h.turns, &h.state, &h.open)
 		if errors.Is(err, sql.ErrNoRows) {
 			return c.first(t, &free)
 		}

@@ -43,7 +43,8 @@ type Options struct {
 	// means conversation.DefaultQueue, negative none.
 	Queue int
 	// Lease is how long a claim outlives the process that held it. While the
-	// process lives its claims are renewed. 0 means DefaultLease.
+	// process lives its claims are renewed. Those of processes that share a database
+	// differ by less than a minute. 0 means DefaultLease.
 	Lease time.Duration
 }
 
