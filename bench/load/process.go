@@ -81,7 +81,10 @@ func (s *Server) run(ctx context.Context, addr string) error {
 		close(s.ended)
 	}()
 	select {
-	case s.URL = <-serving:
+	case url := <-serving:
+		if s.URL == "" { // and the same after a restart
+			s.URL = url
+		}
 		return nil
 	case <-s.ended:
 		return fmt.Errorf("askback serve ended: %s", s.log)
