@@ -15,8 +15,8 @@ import (
 var readSettings = []string{
 	"QDRANT_ADDR", "QDRANT_API_KEY", "QDRANT_TLS", "QDRANT_PLAINTEXT_KEY", "QDRANT_COLLECTION",
 	"OPENAI_BASE_URL", "OPENAI_API_KEY", // by langchaingo
-	"PGPASSWORD",                                                        // by pgx
-	"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", // with the other OTEL_ variables, by OpenTelemetry
+	"PGPASSWORD",                                                                                                     // by pgx
+	"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", // with the other OTEL_ variables, by OpenTelemetry
 	"NO_COLOR", // of terminals, by custom; TERM is no setting
 }
 
