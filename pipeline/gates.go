@@ -28,7 +28,7 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 		f := found{began: time.Now()}
 		func() {
 			defer recovered("the retriever", &f.err)
-			f.hits, f.err = retrieve(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
+			f.hits, f.err = retrieval.Explain(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
 		}()
 		f.elapsed = time.Since(f.began)
 		done <- f
@@ -78,19 +78,6 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 		t.trace.Passages = append(t.trace.Passages, PassageTrace{h.ID, h.Title, h.Score, h.Cosine})
 	}
 	return passages, nil, t.emit(Retrieved{slices.Clone(t.trace.Passages)})
-}
-
-// retrieve asks a retriever, and for the similarities too if it can tell them.
-func retrieve(ctx context.Context, r retrieval.Retriever, q retrieval.Query) ([]retrieval.Hit, error) {
-	if e, ok := r.(retrieval.Explainer); ok {
-		return e.Explain(ctx, q)
-	}
-	passages, err := r.Retrieve(ctx, q)
-	hits := make([]retrieval.Hit, len(passages))
-	for i, p := range passages {
-		hits[i].Passage = p
-	}
-	return hits, err
 }
 
 // gateDecision runs one gate.

@@ -72,7 +72,7 @@ func (t *turn) alsoAsked(passages []retrieval.Passage) ([]retrieval.Passage, err
 	if t.folded == nil || t.folded.Also == "" || len(passages) == 0 {
 		return passages, nil
 	}
-	hits, err := retrieve(t.ctx, t.p.parts.Retriever, retrieval.Query{Texts: []string{t.folded.Also}, Limit: t.p.parts.Limit})
+	hits, err := retrieval.Explain(t.ctx, t.p.parts.Retriever, retrieval.Query{Texts: []string{t.folded.Also}, Limit: t.p.parts.Limit})
 	if err != nil {
 		return nil, fmt.Errorf("retrieving passages: %w", err)
 	}

@@ -97,3 +97,25 @@ type Hit struct {
 type Explainer interface {
 	Explain(ctx context.Context, q Query) ([]Hit, error)
 }
+
+// Explain retrieves from r, with what scores were made of if r is an Explainer.
+func Explain(ctx context.Context, r Retriever, q Query) ([]Hit, error) {
+	if e, ok := r.(Explainer); ok {
+		return e.Explain(ctx, q)
+	}
+	passages, err := r.Retrieve(ctx, q)
+	hits := make([]Hit, len(passages))
+	for i, p := range passages {
+		hits[i].Passage = p
+	}
+	return hits, err
+}
+
+// Passages are those of hits, in their order.
+func Passages(hits []Hit) []Passage {
+	passages := make([]Passage, len(hits))
+	for i, h := range hits {
+		passages[i] = h.Passage
+	}
+	return passages
+}

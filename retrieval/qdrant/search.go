@@ -60,11 +60,7 @@ func (s *Store) Retrieve(ctx context.Context, q retrieval.Query) ([]retrieval.Pa
 	if err != nil {
 		return nil, err
 	}
-	passages := make([]retrieval.Passage, len(hits))
-	for i, h := range hits {
-		passages[i] = h.Passage
-	}
-	return passages, nil
+	return retrieval.Passages(hits), nil
 }
 
 // Explain retrieves and tells what the scores were made of.

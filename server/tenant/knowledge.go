@@ -111,11 +111,7 @@ func (k *Knowledge) Retrieve(ctx context.Context, q retrieval.Query) ([]retrieva
 	if err != nil {
 		return nil, err
 	}
-	passages := make([]retrieval.Passage, len(hits))
-	for i, h := range hits {
-		passages[i] = h.Passage
-	}
-	return passages, nil
+	return retrieval.Passages(hits), nil
 }
 
 // Explain implements retrieval.Explainer. Where one of the two stores finds nothing, the
@@ -123,7 +119,7 @@ func (k *Knowledge) Retrieve(ctx context.Context, q retrieval.Query) ([]retrieva
 // by BM25, and these rankings and the stores' own are fused; what holds an identifier
 // asked for stays before what holds none.
 func (k *Knowledge) Explain(ctx context.Context, q retrieval.Query) ([]retrieval.Hit, error) {
-	own, common, err := both(ctx, k, func(s Store) ([]retrieval.Hit, error) { return explain(ctx, s, q) })
+	own, common, err := both(ctx, k, func(s Store) ([]retrieval.Hit, error) { return retrieval.Explain(ctx, s, q) })
 	switch {
 	case err != nil:
 		return nil, err
@@ -133,18 +129,6 @@ func (k *Knowledge) Explain(ctx context.Context, q retrieval.Query) ([]retrieval
 		return own, nil
 	}
 	return merge(own, common, cmp.Or(max(q.Limit, 0), retrieval.DefaultLimit)), nil
-}
-
-func explain(ctx context.Context, s Store, q retrieval.Query) ([]retrieval.Hit, error) {
-	if e, ok := s.(retrieval.Explainer); ok {
-		return e.Explain(ctx, q)
-	}
-	passages, err := s.Retrieve(ctx, q)
-	hits := make([]retrieval.Hit, len(passages))
-	for i, p := range passages {
-		hits[i].Passage = p
-	}
-	return hits, err
 }
 
 // merge makes one ranking of two stores' hits.
