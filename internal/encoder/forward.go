@@ -3,7 +3,6 @@ package encoder
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 )
 
@@ -41,8 +40,10 @@ const (
 
 // Forward gives the last hidden states: for each sequence a slice of
 // len(IDs)*Hidden floats, token by token. Equal sequences give equal states
-// whatever stands beside them, unless Joint ties them together. It uses up to
-// GOMAXPROCS goroutines and stops between layers when ctx ends, with its error.
+// whatever stands beside them, unless Joint ties them together. It uses the
+// cores that no other call of the model uses, and waits for one if there is
+// none, so that many calls at once take little more memory than one a core.
+// It stops between layers when ctx ends, with its error.
 func (m *Model) Forward(ctx context.Context, seqs []Sequence, o Options) ([][]float32, error) {
 	if err := m.checkInput(seqs, o); err != nil {
 		return nil, err
@@ -50,30 +51,10 @@ func (m *Model) Forward(ctx context.Context, seqs []Sequence, o Options) ([][]fl
 	if len(seqs) == 0 {
 		return nil, ctx.Err()
 	}
-	total := 0
-	for _, s := range seqs {
-		total += len(s.IDs)
-	}
-	hidden := m.config.Hidden
-	states := make([]float32, total*hidden)
-	out := make([][]float32, len(seqs))
-	rest := states
-	for i, s := range seqs {
-		n := len(s.IDs) * hidden
-		out[i], rest = rest[:n:n], rest[n:]
-	}
-
-	workers := runtime.GOMAXPROCS(0)
-	var err error
 	if o.Joint > 0 {
-		err = m.run(ctx, seqs, o, states, workers)
-	} else {
-		err = m.runApart(ctx, seqs, o, states, workers)
+		return m.run(ctx, seqs, o, cap(m.cores))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return m.runApart(ctx, seqs, o)
 }
 
 func (m *Model) checkInput(seqs []Sequence, o Options) error {
@@ -110,36 +91,56 @@ func (m *Model) checkInput(seqs []Sequence, o Options) error {
 // runApart sends sequences that do not see each other through the model in
 // groups: several groups at once on one core each, or, when there are too few
 // for that, one after another on all cores.
-func (m *Model) runApart(ctx context.Context, seqs []Sequence, o Options, states []float32, workers int) error {
-	type group struct {
-		seqs   []Sequence
-		states []float32
-	}
-	var groups []group
-	for len(seqs) > 0 {
+func (m *Model) runApart(ctx context.Context, seqs []Sequence, o Options) ([][]float32, error) {
+	var groups [][]Sequence
+	for rest := seqs; len(rest) > 0; {
 		n, tokens := 0, 0
-		for n < len(seqs) && tokens < minGroup {
-			tokens += len(seqs[n].IDs)
+		for n < len(rest) && tokens < minGroup {
+			tokens += len(rest[n].IDs)
 			n++
 		}
-		size := tokens * m.config.Hidden
-		groups = append(groups, group{seqs[:n], states[:size]})
-		seqs, states = seqs[n:], states[size:]
+		groups = append(groups, rest[:n])
+		rest = rest[n:]
 	}
-	within := 1
+	workers, within := cap(m.cores), 1
 	if len(groups) < 2*workers {
 		workers, within = 1, workers
 	}
+	states := make([][][]float32, len(groups))
 	errs := make([]error, len(groups))
 	parallel(workers, len(groups), func(_, i int) {
-		errs[i] = m.run(ctx, groups[i].seqs, o, groups[i].states, within)
+		states[i], errs[i] = m.run(ctx, groups[i], o, within)
 	})
 	for _, err := range errs {
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return slices.Concat(states...), nil
+}
+
+// take waits for a core and takes up to most of those that are free then.
+// Who waits longest is served first.
+func (m *Model) take(ctx context.Context, most int) (cores int, err error) {
+	select {
+	case m.cores <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	for cores = 1; cores < most; cores++ {
+		select {
+		case m.cores <- struct{}{}:
+		default:
+			return cores, nil
+		}
+	}
+	return cores, nil
+}
+
+func (m *Model) give(cores int) {
+	for range cores {
+		<-m.cores
+	}
 }
 
 // workspace holds the intermediate values of one run.
@@ -162,9 +163,14 @@ func grow(s *[]float32, n int) []float32 {
 	return *s
 }
 
-// run sends the sequences through all layers, all of them at once, and leaves
-// the last hidden states in x.
-func (m *Model) run(ctx context.Context, seqs []Sequence, o Options, x []float32, workers int) error {
+// run sends the sequences through all layers, all of them at once, on up to
+// workers cores, and gives their last hidden states.
+func (m *Model) run(ctx context.Context, seqs []Sequence, o Options, workers int) ([][]float32, error) {
+	workers, err := m.take(ctx, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer m.give(workers)
 	ws := m.pool.Get().(*workspace)
 	defer m.pool.Put(ws)
 	if len(ws.workers) < workers {
@@ -172,20 +178,27 @@ func (m *Model) run(ctx context.Context, seqs []Sequence, o Options, x []float32
 	}
 
 	hidden := m.config.Hidden
-	rows := len(x) / hidden
+	rows := 0
+	for _, s := range seqs {
+		rows += len(s.IDs)
+	}
+	x := make([]float32, rows*hidden)
+	out := make([][]float32, 0, len(seqs))
 	apart := make([]span, 0, len(seqs))
 	at := 0
 	for _, s := range seqs {
+		to := at + len(s.IDs)
+		out = append(out, x[at*hidden:to*hidden:to*hidden])
+		apart = append(apart, span{at, to})
 		m.embed(s, x[at*hidden:], ws)
-		apart = append(apart, span{at, at + len(s.IDs)})
-		at += len(s.IDs)
+		at = to
 	}
 	joint := []span{{0, rows}}
 
 	p := pass{model: m, ws: ws, rows: rows, workers: workers}
 	for i := range m.layers {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		spans := apart
 		if i >= len(m.layers)-o.Joint {
@@ -197,7 +210,7 @@ func (m *Model) run(ctx context.Context, seqs []Sequence, o Options, x []float32
 		}
 		p.layer(&m.layers[i], lora, x, spans)
 	}
-	return ctx.Err()
+	return out, ctx.Err()
 }
 
 // embed fills x with the sum of each token's word, type and position vectors,

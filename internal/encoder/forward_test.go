@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -62,7 +63,7 @@ func TestSequencesStandAlone(t *testing.T) {
 	}
 }
 
-// The number of goroutines changes nothing.
+// The number of cores changes nothing.
 func TestWorkers(t *testing.T) {
 	small, adapter := goldenModel(t, "random3", available()[0])
 	base := minilmWith(t, available()[0])
@@ -79,17 +80,14 @@ func TestWorkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := slices.Concat(mustForward(t, c.model, c.seqs, c.o)...)
-			for _, workers := range []int{1, 2, 3, 16} {
-				run := c.model.runApart
-				if c.o.Joint > 0 {
-					run = c.model.run
+			defer func(cores chan struct{}) { c.model.cores = cores }(c.model.cores)
+			for _, cores := range []int{1, 2, 3, 16} {
+				c.model.cores = make(chan struct{}, cores)
+				if got := slices.Concat(mustForward(t, c.model, c.seqs, c.o)...); !slices.Equal(got, want) {
+					t.Errorf("%d cores give other states", cores)
 				}
-				got := make([]float32, len(want))
-				if err := run(context.Background(), c.seqs, c.o, got, workers); err != nil {
-					t.Fatal(err)
-				}
-				if !slices.Equal(got, want) {
-					t.Errorf("%d workers give other states", workers)
+				if n := len(c.model.cores); n != 0 {
+					t.Errorf("of %d cores %d are still taken", cores, n)
 				}
 			}
 		})
@@ -172,6 +170,33 @@ func TestCancel(t *testing.T) {
 		if _, err := m.Forward(ctx, randomSequences(m, 9, 100), Options{Joint: joint}); !errors.Is(err, context.Canceled) {
 			t.Errorf("joint %d: error %v, want context.Canceled", joint, err)
 		}
+	}
+}
+
+// While every core is taken a call waits, and its context ends the waiting; as soon
+// as one is free it goes on.
+func TestWaitsForACore(t *testing.T) {
+	m := minilmWith(t, available()[0])
+	seqs := randomSequences(m, 1, 20)
+	taken, err := m.take(context.Background(), cap(m.cores)+1)
+	if err != nil || taken != cap(m.cores) {
+		t.Fatalf("took %d cores of %d (error %v)", taken, cap(m.cores), err)
+	}
+	for _, joint := range []int{0, 1} {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		if _, err := m.Forward(ctx, seqs, Options{Joint: joint}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("joint %d: error %v, want context.DeadlineExceeded", joint, err)
+		}
+		cancel()
+	}
+	done := make(chan error)
+	go func() {
+		_, err := m.Forward(context.Background(), seqs, Options{})
+		done <- err
+	}()
+	m.give(taken)
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -31,7 +31,8 @@ type Model struct {
 	normGain, normBias []float32
 	layers             []layer
 
-	pool sync.Pool // of *workspace
+	cores chan struct{} // holds one for each core that a run has taken
+	pool  sync.Pool     // of *workspace
 }
 
 // layer is one block of the transformer. The projections of queries, keys and
@@ -64,7 +65,7 @@ func load(fsys fs.FS, k *kernels) (*Model, error) {
 	}
 	defer done()
 
-	m := &Model{config: config, kernels: k, layers: make([]layer, config.Layers)}
+	m := &Model{config: config, kernels: k, layers: make([]layer, config.Layers), cores: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	file, err := safetensors.Open(weights, size)
 	if err != nil {
 		return nil, fmt.Errorf("reading model.safetensors: %w", err)
