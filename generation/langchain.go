@@ -18,7 +18,8 @@ const NotFoundText = "The sources do not hold an answer to this question."
 // human message, the dialogue is what stands before it, and passages finds
 // what it is answered from. System messages and options other than the
 // streaming function have nothing to act on. The choice's GenerationInfo holds
-// the answer (an *Answer) under "answer".
+// the answer (an *Answer) under "answer", and, if a model was asked for it,
+// PromptTokens, CompletionTokens and TotalTokens.
 func AsModel(g Generator, passages func(ctx context.Context, question string) ([]retrieval.Passage, error)) llms.Model {
 	return asModel{g, passages}
 }
@@ -42,7 +43,8 @@ func (m asModel) GenerateContent(ctx context.Context, messages []llms.MessageCon
 		return nil, err
 	}
 	var answer *Answer
-	for e, err := range m.generator.Generate(ctx, r) {
+	metered, used := conversation.MeterUsage(ctx)
+	for e, err := range m.generator.Generate(metered, r) {
 		if err != nil {
 			return nil, err
 		}
@@ -62,9 +64,9 @@ func (m asModel) GenerateContent(ctx context.Context, messages []llms.MessageCon
 	if !answer.Found {
 		text = NotFoundText
 	}
-	return &llms.ContentResponse{Choices: []*llms.ContentChoice{{
-		Content: text, StopReason: "stop", GenerationInfo: map[string]any{"answer": answer},
-	}}}, nil
+	info := used().Info()
+	info["answer"] = answer
+	return &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: text, StopReason: "stop", GenerationInfo: info}}}, nil
 }
 
 // Call implements llms.Model.

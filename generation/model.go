@@ -123,6 +123,9 @@ func (g Model) call(ctx context.Context, r Request, chunks chan<- string) (respo
 		}
 	}))
 	response, err = g.LLM.GenerateContent(ctx, messages, options...)
+	if response != nil && len(response.Choices) > 0 && response.Choices[0] != nil {
+		conversation.AddUsage(ctx, conversation.UsageOf(response.Choices[0].GenerationInfo))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("asking the model: %w", err)
 	}

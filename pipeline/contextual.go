@@ -32,10 +32,10 @@ func (t *turn) contextual(question string) (understood string, queries []string,
 	if r == nil || resolved || len(turns) == 0 || understood == question && !mayLean(question) {
 		return understood, queries, resolved
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, rewriteLimit)
-	defer cancel()
 	var said string
-	err := t.timed("rewrite", func() (err error) {
+	err := t.timed("rewrite", func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, rewriteLimit)
+		defer cancel()
 		said, err = r.Standalone(ctx, t.gateHistory(), question)
 		return err
 	})

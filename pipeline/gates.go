@@ -16,24 +16,22 @@ import (
 // asks, retrieval is cancelled.
 func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Result, error) {
 	type found struct {
-		hits    []retrieval.Hit
-		err     error
-		began   time.Time
-		elapsed time.Duration
+		hits  []retrieval.Hit
+		stage StageTime
+		err   error
 	}
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
 	done := make(chan found, 1)
 	go func() {
-		f := found{began: time.Now()}
-		func() {
-			defer recovered("the retriever", &f.err)
-			f.hits, f.err = retrieval.Explain(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
-		}()
-		f.elapsed = time.Since(f.began)
+		var f found
+		f.stage, f.err = runStage(ctx, "retrieve", func(ctx context.Context) (err error) {
+			defer recovered("the retriever", &err)
+			f.hits, err = retrieval.Explain(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
+			return err
+		})
 		done <- f
 	}()
-	wait := func() found { return <-done }
 	if t.folded == nil { // a reply has made the question clear enough to search for
 		d, err := t.gateDecision(gate.Request{Stage: gate.Pre, History: t.gateHistory(), Question: t.question})
 		if err == nil && d.Ask && d.Score < sureScore {
@@ -58,15 +56,16 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 		}
 		if err != nil || d.Ask {
 			cancel()
-			wait()
+			f := <-done
 			if err != nil {
+				t.trace.Stages = append(t.trace.Stages, f.stage)
 				return nil, nil, err
 			}
 			return nil, t.ask(d), nil
 		}
 	}
-	f := wait()
-	t.trace.Stages = append(t.trace.Stages, StageTime{Name: "retrieve", Elapsed: f.elapsed, Began: f.began})
+	f := <-done
+	t.trace.Stages = append(t.trace.Stages, f.stage)
 	if f.err != nil {
 		return nil, nil, fmt.Errorf("retrieving passages: %w", f.err)
 	}
@@ -82,8 +81,8 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 
 // gateDecision runs one gate.
 func (t *turn) gateDecision(r gate.Request) (d gate.Decision, err error) {
-	err = t.timed("gate "+string(r.Stage), func() (err error) {
-		d, err = t.p.gate.Decide(t.ctx, r, t.budget)
+	err = t.timed("gate "+string(r.Stage), func(ctx context.Context) (err error) {
+		d, err = t.p.gate.Decide(ctx, r, t.budget)
 		return err
 	})
 	return d, err

@@ -72,7 +72,11 @@ func (t *turn) alsoAsked(passages []retrieval.Passage) ([]retrieval.Passage, err
 	if t.folded == nil || t.folded.Also == "" || len(passages) == 0 {
 		return passages, nil
 	}
-	hits, err := retrieval.Explain(t.ctx, t.p.parts.Retriever, retrieval.Query{Texts: []string{t.folded.Also}, Limit: t.p.parts.Limit})
+	var hits []retrieval.Hit
+	err := t.timed("retrieve", func(ctx context.Context) (err error) {
+		hits, err = retrieval.Explain(ctx, t.p.parts.Retriever, retrieval.Query{Texts: []string{t.folded.Also}, Limit: t.p.parts.Limit})
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("retrieving passages: %w", err)
 	}

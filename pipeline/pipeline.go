@@ -35,10 +35,19 @@ type Parts struct {
 	// settled before them. 0: DefaultGateHistory, DefaultAnswerHistory.
 	GateHistory, AnswerHistory int
 
-	// Observe, if set, is told of each turn at its end: its result, or why it has
-	// none, and the time it took. A message that was sent again is no turn of its own. It may be called
-	// from several goroutines; package telemetry has one that counts.
-	Observe func(ctx context.Context, r Result, err error, elapsed time.Duration)
+	// Observe, if set, is told of each turn at its end. A message that was sent again
+	// is no turn of its own. It may be called from several goroutines; package
+	// telemetry has one that counts.
+	Observe func(context.Context, Outcome)
+}
+
+// Outcome is how a turn ended.
+type Outcome struct {
+	Result  Result // nil if it failed or was stopped
+	Err     error  // why there is no result; context.Canceled if its reader left
+	Began   time.Time
+	Elapsed time.Duration
+	Trace   Trace // as far as the turn came, with the stages that failed or were stopped
 }
 
 // DefaultConversation is the conversation of messages that name none.
@@ -156,14 +165,11 @@ func (p *Pipeline) Stream(ctx context.Context, m Message) iter.Seq2[Event, error
 		start := time.Now()
 		err := t.run()
 		if p.parts.Observe != nil && (err != nil || t.result != nil) {
-			seen := err
-			switch left := errors.Is(err, errStopped); {
-			case t.result != nil: // it was stored, whoever read it
-				seen = nil
-			case left:
-				seen = context.Canceled
+			o := Outcome{Result: t.result, Began: start, Elapsed: time.Since(start), Trace: t.trace}
+			if t.result == nil { // otherwise it was stored, whoever read it
+				o.Err = seen(err)
 			}
-			p.parts.Observe(ctx, t.result, seen, time.Since(start))
+			p.parts.Observe(ctx, o)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
@@ -173,6 +179,14 @@ func (p *Pipeline) Stream(ctx context.Context, m Message) iter.Seq2[Event, error
 
 // errStopped says that the consumer of a stream left.
 var errStopped = errors.New("the consumer of the stream left")
+
+// seen is an error as an observer is told of it.
+func seen(err error) error {
+	if errors.Is(err, errStopped) {
+		return context.Canceled
+	}
+	return err
+}
 
 // clean makes a user's text safe to keep and show: valid UTF-8, no control
 // characters but line breaks and tabs, no codes of a terminal, no surrounding space.

@@ -139,11 +139,27 @@ type PassageTrace struct {
 	Cosine float64 `json:"cosine,omitempty"` // similarity to the question, if the retriever tells it
 }
 
-// StageTime is the time that one stage of the turn took.
+// StageTime is what one stage of the turn took.
 type StageTime struct {
-	Name    string        `json:"name"` // claim, fold, gate pre, retrieve, gate post, generate, commit
-	Elapsed time.Duration `json:"elapsed_ns"`
-	Began   time.Time     `json:"-"` // as the turn ran; not kept
+	// Name is claim, fold, rewrite, gate pre, retrieve, gate post, generate, commit or
+	// keep: the last two store the turn, whole or what was shown of a broken one. They
+	// are told to Parts.Observe alone, since the trace is stored before they end.
+	Name    string             `json:"name"`
+	Elapsed time.Duration      `json:"elapsed_ns"`
+	Usage   conversation.Usage `json:"usage,omitzero"` // of the language models that were asked in it
+
+	// Began and Err are not kept. Err is why the stage failed; a turn may go on all
+	// the same.
+	Began time.Time `json:"-"`
+	Err   error     `json:"-"`
+}
+
+// Usage is what language models read and wrote for the turn, all stages together.
+func (t Trace) Usage() (u conversation.Usage) {
+	for _, s := range t.Stages {
+		u = u.Plus(s.Usage)
+	}
+	return u
 }
 
 // Event is a step of a turn: Waiting, Understood, Retrieved, Decided, Delta or

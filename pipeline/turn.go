@@ -41,12 +41,19 @@ type turn struct {
 	result   Result // once it is stored
 }
 
-// timed runs f and records how long it took.
-func (t *turn) timed(name string, f func() error) error {
-	start := time.Now()
-	err := f()
-	t.trace.Stages = append(t.trace.Stages, StageTime{Name: name, Elapsed: time.Since(start), Began: start})
+// timed runs f as a stage and records what it took.
+func (t *turn) timed(name string, f func(context.Context) error) error {
+	stage, err := runStage(t.ctx, name, f)
+	t.trace.Stages = append(t.trace.Stages, stage)
 	return err
+}
+
+// runStage runs f and says what it took.
+func runStage(ctx context.Context, name string, f func(context.Context) error) (StageTime, error) {
+	ctx, used := conversation.MeterUsage(ctx)
+	start := time.Now()
+	err := f(ctx)
+	return StageTime{Name: name, Elapsed: time.Since(start), Usage: used(), Began: start, Err: seen(err)}, err
 }
 
 func (t *turn) note(format string, a ...any) {
@@ -59,8 +66,8 @@ func (t *turn) run() error {
 		return err
 	}
 	var claim conversation.Claim
-	err := t.timed("claim", func() (err error) {
-		claim, err = t.claim()
+	err := t.timed("claim", func(ctx context.Context) (err error) {
+		claim, err = t.claim(ctx)
 		return err
 	})
 	var repeat *conversation.RepeatError
@@ -77,7 +84,7 @@ func (t *turn) run() error {
 	}
 	result, err := t.answer()
 	if err == nil {
-		err = t.timed("commit", func() error { return t.commit(claim, result) })
+		err = t.timed("commit", func(ctx context.Context) error { return t.commit(ctx, claim, result) })
 	}
 	if err != nil {
 		t.keepPart(claim)
@@ -89,10 +96,10 @@ func (t *turn) run() error {
 
 // claim waits for the right to write the next turn, and says so if that takes
 // long.
-func (t *turn) claim() (claim conversation.Claim, err error) {
+func (t *turn) claim(ctx context.Context) (claim conversation.Claim, err error) {
 	m := t.message
 	done := make(chan struct{})
-	ctx, cancel := context.WithCancel(t.ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		defer close(done)
@@ -179,13 +186,15 @@ func (t *turn) keepPart(claim conversation.Claim) {
 	if t.shown == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
-	defer cancel()
 	c := claim.Conversation()
 	c.Turns = append(c.Turns, conversation.Turn{
 		Number: c.Next(), At: time.Now().UTC(), Text: t.text, Question: t.question, Kind: conversation.KindPartial, Reply: t.shown,
 	})
-	_ = claim.Commit(ctx, c) // the turn has failed already, and its error is told
+	_ = t.timed("keep", func(ctx context.Context) error { // the turn has failed already, and its error is told
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		return claim.Commit(ctx, c)
+	})
 }
 
 // open checks the message.
@@ -248,8 +257,8 @@ func (t *turn) generate(understood string, passages []retrieval.Passage) (Result
 		}
 		return t.emit(Delta{said})
 	}
-	err := t.timed("generate", func() error {
-		for e, err := range t.p.parts.Generator.Generate(t.ctx, r) {
+	err := t.timed("generate", func(ctx context.Context) error {
+		for e, err := range t.p.parts.Generator.Generate(ctx, r) {
 			if err != nil {
 				return fmt.Errorf("writing the answer: %w", err)
 			}
@@ -329,7 +338,7 @@ func (t *turn) missingIdentifier(question string) string {
 }
 
 // commit stores the turn.
-func (t *turn) commit(claim conversation.Claim, r Result) error {
+func (t *turn) commit(ctx context.Context, claim conversation.Claim, r Result) error {
 	number := t.conv.Next()
 	own := r.turn()
 	own.Conversation, own.Number, own.Trace = t.message.Conversation, number, t.trace
@@ -345,7 +354,7 @@ func (t *turn) commit(claim conversation.Claim, r Result) error {
 		Number: number, At: time.Now().UTC(), Text: t.text, Question: record.Question,
 		Kind: record.Kind, Reply: record.Text, Detail: detail,
 	})
-	if err := claim.Commit(t.ctx, t.conv); err != nil {
+	if err := claim.Commit(ctx, t.conv); err != nil {
 		return fmt.Errorf("storing the turn: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 
@@ -29,7 +30,7 @@ func (t *turn) understand() (Result, error) {
 	}
 	t.pending, t.budget.InARow = p, p.Asked
 	var f conversation.Folded
-	err := t.timed("fold", func() (err error) {
+	err := t.timed("fold", func(ctx context.Context) (err error) {
 		if t.message.Choice != "" {
 			f, err = conversation.FoldChoice(*p, t.message.Choice)
 			if err != nil {
@@ -40,7 +41,7 @@ func (t *turn) understand() (Result, error) {
 			}
 			return nil
 		}
-		f, err = conversation.FoldWith(t.ctx, *p, t.text, t.p.parts.Matcher, t.p.parts.Readers...)
+		f, err = conversation.FoldWith(ctx, *p, t.text, t.p.parts.Matcher, t.p.parts.Readers...)
 		return err
 	})
 	if err != nil {

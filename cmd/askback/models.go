@@ -102,18 +102,6 @@ func (f serverFlags) model(name string) (llms.Model, error) {
 	return m, nil
 }
 
-// writer is the model that writes the answers, and the provider that OpenTelemetry
-// knows it by; both are "" without a model.
-func (f chatFlags) writer() (model, provider string) {
-	if remote, ok := strings.CutPrefix(f.ChatModel, openAIPrefix); ok {
-		return remote, "openai"
-	}
-	if f.ChatModel == "" {
-		return "", ""
-	}
-	return f.ChatModel, "ollama"
-}
-
 // wire sets what writes the answers. A chat model also reads the replies and the
 // follow-ups that the rules are unsure of.
 func (f chatFlags) wire(parts *pipeline.Parts, server serverFlags, own *minilm.Embedder) error {

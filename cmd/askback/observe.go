@@ -17,19 +17,20 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/pipeline"
 	"github.com/askback/askback/pipeline/telemetry"
 	"github.com/askback/askback/server"
 )
 
 // observer is told of each turn at its end, as pipeline.Parts.Observe.
-type observer = func(context.Context, pipeline.Result, error, time.Duration)
+type observer = func(context.Context, pipeline.Outcome)
 
 // observers tells all of them, in order.
 func observers(all ...observer) observer {
-	return func(ctx context.Context, r pipeline.Result, err error, elapsed time.Duration) {
-		for _, o := range all {
-			o(ctx, r, err, elapsed)
+	return func(ctx context.Context, o pipeline.Outcome) {
+		for _, observe := range all {
+			observe(ctx, o)
 		}
 	}
 }
@@ -45,16 +46,19 @@ func newLog(format string, level slog.Level, w io.Writer) *slog.Logger {
 
 // logged writes one line a turn, without text of anyone's.
 func logged(log *slog.Logger) observer {
-	return func(ctx context.Context, r pipeline.Result, err error, elapsed time.Duration) {
-		level, attrs := slog.LevelInfo, []slog.Attr{slog.String("result", telemetry.Outcome(ctx, r, err)), slog.Duration("elapsed", elapsed)}
-		if r == nil {
+	return func(ctx context.Context, o pipeline.Outcome) {
+		level, attrs := slog.LevelInfo, []slog.Attr{slog.String("result", telemetry.Ended(ctx, o)), slog.Duration("elapsed", o.Elapsed)}
+		if o.Result == nil {
 			level = slog.LevelWarn
 		} else {
-			record := r.Record()
+			record := o.Result.Record()
 			attrs = append(attrs, slog.String("conversation", record.Conversation), slog.Int("turn", record.Turn))
 			if record.Gate != "" {
 				attrs = append(attrs, slog.String("gate", string(record.Gate)))
 			}
+		}
+		if u := o.Trace.Usage(); u != (conversation.Usage{}) {
+			attrs = append(attrs, slog.Int("input_tokens", u.Input), slog.Int("output_tokens", u.Output))
 		}
 		if id := server.RequestID(ctx); id != "" {
 			attrs = append(attrs, slog.String("request", id))
@@ -64,6 +68,28 @@ func logged(log *slog.Logger) observer {
 		}
 		log.LogAttrs(ctx, level, "turn", attrs...)
 	}
+}
+
+// asked are the language models that the stages of a turn ask.
+func (c *serveCommand) asked() telemetry.Models {
+	named := func(name string) telemetry.Model {
+		if remote, ok := strings.CutPrefix(name, openAIPrefix); ok {
+			return telemetry.Model{Name: remote, Provider: "openai"}
+		}
+		return telemetry.Model{Name: name, Provider: "ollama"}
+	}
+	asked := telemetry.Models{}
+	if c.ChatModel != "" {
+		for _, stage := range []string{"generate", "rewrite", "fold"} {
+			asked[stage] = named(c.ChatModel)
+		}
+	}
+	if c.ClarifierModel != "" {
+		for _, stage := range []string{"gate pre", "gate post"} {
+			asked[stage] = named(strings.TrimPrefix(c.ClarifierModel, promptedPrefix))
+		}
+	}
+	return asked
 }
 
 // sendTime is how long the end of the program waits until the last spans are sent.

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/askback/askback/pipeline"
 )
 
 // TestServeIsSeen sends a turn with a trace of its own: its spans are sent on in that
@@ -92,7 +95,7 @@ func TestTracesOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			traces.Observe(t.Context(), nil, context.Canceled, 1)
+			traces.Observe(t.Context(), pipeline.Outcome{Err: context.Canceled, Began: time.Now(), Elapsed: 1})
 			if err := end(); err != nil {
 				t.Error(err)
 			}

@@ -76,7 +76,8 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	if err != nil {
 		return err
 	}
-	traces.Model, traces.Provider = c.writer()
+	metrics.Models = c.asked()
+	traces.Models = metrics.Models
 	defer func() {
 		if err := endTraces(); err != nil {
 			log.Warn("some spans of turns were not sent; see OTEL_EXPORTER_OTLP_ENDPOINT", "error", err)

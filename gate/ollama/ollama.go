@@ -92,7 +92,9 @@ func (c *Clarifier) ask(ctx context.Context, r gate.Request, temperature float64
 	for k, v := range c.options.Settings {
 		q.Options[k] = v
 	}
-	return c.client.Chat(ctx, q, nil)
+	said, err := c.client.Chat(ctx, q, nil)
+	conversation.AddUsage(ctx, conversation.Usage{Input: said.Prompt, Output: said.Generated})
+	return said, err
 }
 
 // What a case shows, in bytes. The dialogue's last messages and the question

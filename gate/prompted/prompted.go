@@ -106,6 +106,7 @@ func (c *Clarifier) ask(ctx context.Context, messages []llms.MessageContent) (te
 	case response == nil || len(response.Choices) == 0 || response.Choices[0] == nil:
 		return "", nil // read as a reply that is empty
 	}
+	conversation.AddUsage(ctx, conversation.UsageOf(response.Choices[0].GenerationInfo))
 	return response.Choices[0].Content, nil
 }
 

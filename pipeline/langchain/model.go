@@ -31,7 +31,9 @@ func NewModel(p *pipeline.Pipeline, conversation string) Model {
 
 // GenerateContent runs one turn. A streaming function gets an answer's text
 // piece by piece, and a clarification whole. The kind of the result and the
-// flat record stand in the choice's GenerationInfo under "kind" and "record".
+// flat record stand in the choice's GenerationInfo under "kind" and "record", and
+// what models read and wrote for the turn under PromptTokens, CompletionTokens and
+// TotalTokens, if any was asked.
 func (m Model) GenerateContent(ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse, error) {
 	var o llms.CallOptions
 	for _, set := range options {
@@ -68,10 +70,9 @@ func (m Model) GenerateContent(ctx context.Context, messages []llms.MessageConte
 					return nil, fmt.Errorf("the streaming function failed: %w", err)
 				}
 			}
-			return &llms.ContentResponse{Choices: []*llms.ContentChoice{{
-				Content: r.Text, StopReason: "stop",
-				GenerationInfo: map[string]any{"kind": string(r.Kind), "record": r},
-			}}}, nil
+			info := r.Trace.Usage().Info()
+			info["kind"], info["record"] = string(r.Kind), r
+			return &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: r.Text, StopReason: "stop", GenerationInfo: info}}}, nil
 		}
 	}
 	return nil, errors.New("the turn ended without a result")

@@ -102,6 +102,7 @@ func (r *Reader) ask(ctx context.Context, instructions string, data, out any) er
 	case response == nil || len(response.Choices) == 0 || response.Choices[0] == nil:
 		return errors.New("the model gave no reply")
 	}
+	conversation.AddUsage(ctx, conversation.UsageOf(response.Choices[0].GenerationInfo))
 	said := response.Choices[0].Content
 	from, to := strings.IndexByte(said, '{'), strings.LastIndexByte(said, '}')
 	if from < 0 || to < from || !utf8.ValidString(said) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -78,34 +79,12 @@ func TestObserve(t *testing.T) {
 	for range p.Stream(t.Context(), pipeline.Message{Text: "In how many hours does the battery charge?"}) {
 		break // the reader leaves
 	}
-	var all metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]int64{}
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		switch data := m.Data.(type) {
-		case metricdata.Sum[int64]:
-			for _, p := range data.DataPoints {
-				var labels []string
-				for _, a := range p.Attributes.ToSlice() {
-					labels = append(labels, a.Value.AsString())
-				}
-				got[m.Name+" "+strings.Join(labels, " ")] = p.Value
-			}
-		case metricdata.Histogram[float64]:
-			for _, p := range data.DataPoints {
-				if p.Sum < 0 || p.Count == 0 {
-					t.Errorf("%s: %+v", m.Name, p)
-				}
-				got[m.Name] += int64(p.Count)
-			}
-		}
-	}
-	delete(got, "askback.stage.duration") // as many as there are stages
+	got := points(t, reader)
 	want := map[string]int64{
 		"askback.turns answer": 2, "askback.turns no_answer": 1, "askback.turns clarification": 1, "askback.turns failed": 1, "askback.turns stopped": 1,
-		"askback.turn.duration":                                   4,
+		"askback.turn.duration answer": 2, "askback.turn.duration no_answer": 1, "askback.turn.duration clarification": 1,
+		"askback.stage.duration claim": 6, "askback.stage.duration fold": 1, "askback.stage.duration gate pre": 4, // one turn failed, and one left before its gate
+		"askback.stage.duration retrieve": 4, "askback.stage.duration gate post": 2, "askback.stage.duration generate": 3, "askback.stage.duration commit": 4,
 		"askback.gate.decisions ask pre unclear":                  1,
 		"askback.gate.decisions proceed pre clear":                2,
 		"askback.gate.decisions proceed post clear":               2,
@@ -120,6 +99,45 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// points are the points of all metrics by name and labels, the labels in the order of
+// their keys: the value of a counter, how often a histogram was told, and the sum of
+// tokens.
+func points(t *testing.T, reader metric.Reader) map[string]int64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	add := func(m metricdata.Metrics, attrs attribute.Set, n int64) {
+		name := m.Name
+		for _, a := range attrs.ToSlice() {
+			name += " " + a.Value.AsString()
+		}
+		got[name] = n
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, p := range data.DataPoints {
+				add(m, p.Attributes, p.Value)
+			}
+		case metricdata.Histogram[float64]:
+			for _, p := range data.DataPoints {
+				if p.Sum < 0 {
+					t.Errorf("%s: %+v", m.Name, p)
+				}
+				add(m, p.Attributes, int64(p.Count))
+			}
+		case metricdata.Histogram[int64]:
+			for _, p := range data.DataPoints {
+				add(m, p.Attributes, p.Sum)
+			}
+		}
+	}
+	return got
+}
+
 // TestSeries looks whether the number of series grows with conversations, texts or
 // errors.
 func TestSeries(t *testing.T) {
@@ -128,32 +146,22 @@ func TestSeries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	series := func(from, to int) (n int) {
+	series := func(from, to int) int {
 		for i := from; i < to; i++ {
 			text := fmt.Sprint("text ", i)
-			turn := pipeline.Turn{Conversation: text, Number: i, Text: text, Question: text, Trace: pipeline.Trace{
+			trace := pipeline.Trace{
 				Reply:  &pipeline.ReplyTrace{Kind: conversation.ReplyJustAnswer, Pending: text, Original: text, Rule: text, Detail: text},
 				Gates:  []gate.Decision{{Stage: gate.Pre, Ask: true, Reason: gate.ReasonUnclear, Score: float64(i), Clarifier: text, Error: text}},
-				Stages: []pipeline.StageTime{{Name: "gate pre"}}, Notes: []string{text}, Queries: []string{text}, Context: text,
-			}}
-			metrics.Observe(t.Context(), &pipeline.Clarification{Turn: turn, ID: text, Gate: gate.Pre}, nil, 1)
-			metrics.Observe(t.Context(), nil, errors.New(text), 1)
-		}
-		var all metricdata.ResourceMetrics
-		if err := reader.Collect(t.Context(), &all); err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range all.ScopeMetrics[0].Metrics {
-			switch data := m.Data.(type) {
-			case metricdata.Sum[int64]:
-				n += len(data.DataPoints)
-			case metricdata.Histogram[float64]:
-				n += len(data.DataPoints)
+				Stages: []pipeline.StageTime{{Name: "gate pre", Usage: conversation.Usage{Input: i + 1, Output: i + 1}, Err: errors.New(text)}},
+				Notes:  []string{text}, Queries: []string{text}, Context: text,
 			}
+			turn := pipeline.Turn{Conversation: text, Number: i, Text: text, Question: text, Trace: trace}
+			metrics.Observe(t.Context(), pipeline.Outcome{Result: &pipeline.Clarification{Turn: turn, ID: text, Gate: gate.Pre}, Elapsed: 1, Trace: trace})
+			metrics.Observe(t.Context(), pipeline.Outcome{Err: errors.New(text), Elapsed: 1, Trace: trace})
 		}
-		return n
+		return len(points(t, reader))
 	}
-	if one, many := series(0, 1), series(1, 300); one != 6 || many != one {
-		t.Errorf("%d series of one turn of each kind, %d of 300; want 6 of both", one, many)
+	if one, many := series(0, 1), series(1, 300); one != 8 || many != one {
+		t.Errorf("%d series of one turn of each kind, %d of 300; want 8 of both", one, many)
 	}
 }

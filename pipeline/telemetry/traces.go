@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -17,12 +16,13 @@ import (
 
 // Traces makes spans of turns, with the names of OpenTelemetry's GenAI conventions
 // where these have one. A turn is a span "invoke_agent askback" of the trace that
-// its context carries, and each stage a span below it, but for that of storing it. They hold no text of
-// anyone's: no question, no answer, no passage, no message of an error.
+// its context carries, and each stage a span below it, also of a turn that failed or
+// was stopped. They hold no text of anyone's: no question, no answer, no passage, no
+// message of an error.
 type Traces struct {
-	// Model and Provider are those that answers are written with, such as gpt-4.1
-	// of openai: the span of it is then "chat gpt-4.1". "": by no model.
-	Model, Provider string
+	// Models are those that are asked. The span of the stage "generate" is named after
+	// its model, as in "chat gpt-4.1".
+	Models Models
 
 	tracer trace.Tracer
 }
@@ -31,44 +31,67 @@ type Traces struct {
 func NewTraces(provider trace.TracerProvider) Traces { return Traces{tracer: provider.Tracer(Scope)} }
 
 // Observe makes the spans of one turn, at its end; it is for pipeline.Parts.Observe.
-func (t Traces) Observe(ctx context.Context, r pipeline.Result, err error, elapsed time.Duration) {
-	end := time.Now()
-	ctx, turn := t.tracer.Start(ctx, "invoke_agent askback", trace.WithTimestamp(end.Add(-elapsed)),
+func (t Traces) Observe(ctx context.Context, o pipeline.Outcome) {
+	ctx, turn := t.tracer.Start(ctx, "invoke_agent askback", trace.WithTimestamp(o.Began),
 		trace.WithAttributes(attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", "askback")))
-	defer turn.End(trace.WithTimestamp(end))
+	defer turn.End(trace.WithTimestamp(o.Began.Add(o.Elapsed)))
 	if !turn.IsRecording() {
 		return
 	}
-	if r == nil {
-		why := failure(ctx, err)
-		turn.SetAttributes(attribute.String("askback.result", why), attribute.String("error.type", errorType(err)))
-		if why == "failed" {
-			turn.SetStatus(codes.Error, "the turn failed")
+	turn.SetAttributes(attribute.String("askback.result", Ended(ctx, o)))
+	turn.SetAttributes(used(o.Trace.Usage())...)
+	if o.Result == nil {
+		fails(ctx, turn, o.Err, "the turn failed")
+	} else {
+		record := o.Result.Record()
+		turn.SetAttributes(attribute.String("gen_ai.conversation.id", record.Conversation), attribute.Int("askback.turn", record.Turn))
+		if record.Kind == conversation.KindClarification {
+			turn.SetAttributes(attribute.String("askback.gate", string(record.Gate)))
 		}
-		return
 	}
-	record := r.Record()
-	turn.SetAttributes(attribute.String("askback.result", string(record.Kind)),
-		attribute.String("gen_ai.conversation.id", record.Conversation), attribute.Int("askback.turn", record.Turn))
-	if record.Kind == conversation.KindClarification {
-		turn.SetAttributes(attribute.String("askback.gate", string(record.Gate)))
+	for _, s := range o.Trace.Stages {
+		t.stage(ctx, s, o.Trace)
 	}
-	for _, s := range record.Trace.Stages {
-		if s.Began.IsZero() { // a stored one, of a turn that ran before
-			continue
-		}
-		name, kind, attrs := s.Name, trace.SpanKindInternal, ofStage(s.Name, record.Trace)
-		if name == "generate" && t.Model != "" {
-			name, kind = "chat "+t.Model, trace.SpanKindClient
-			attrs = append(attrs, attribute.String("gen_ai.operation.name", "chat"),
-				attribute.String("gen_ai.request.model", t.Model), attribute.String("gen_ai.provider.name", t.Provider))
-		}
-		_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(s.Began), trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
-		if d, ok := decision(s.Name, record.Trace); ok && d.Error != "" {
-			span.SetStatus(codes.Error, "the clarifier gave no verdict")
-		}
-		span.End(trace.WithTimestamp(s.Began.Add(s.Elapsed)))
+}
+
+// stage makes the span of a stage.
+func (t Traces) stage(ctx context.Context, s pipeline.StageTime, of pipeline.Trace) {
+	name, kind, attrs := s.Name, trace.SpanKindInternal, append(ofStage(s.Name, of), used(s.Usage)...)
+	model := t.Models[s.Name]
+	if name == "generate" && model.Name != "" {
+		name, kind = "chat "+model.Name, trace.SpanKindClient
 	}
+	if kind == trace.SpanKindClient || s.Usage != (conversation.Usage{}) {
+		attrs = append(attrs, model.attributes()...)
+	}
+	_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(s.Began), trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
+	if d, ok := decision(s.Name, of); ok && d.Error != "" {
+		span.SetStatus(codes.Error, "the clarifier gave no verdict")
+	}
+	if s.Err != nil {
+		fails(ctx, span, s.Err, "the stage failed")
+	}
+	span.End(trace.WithTimestamp(s.Began.Add(s.Elapsed)))
+}
+
+// fails says why a span's work came to nothing. That it was stopped, or that another
+// turn ran, is no error of its own.
+func fails(ctx context.Context, span trace.Span, err error, what string) {
+	span.SetAttributes(attribute.String("error.type", errorType(err)))
+	if failure(ctx, err) == "failed" {
+		span.SetStatus(codes.Error, what)
+	}
+}
+
+// used is what models read and wrote, as far as it is known.
+func used(u conversation.Usage) (attrs []attribute.KeyValue) {
+	if u.Input > 0 {
+		attrs = append(attrs, attribute.Int("gen_ai.usage.input_tokens", u.Input))
+	}
+	if u.Output > 0 {
+		attrs = append(attrs, attribute.Int("gen_ai.usage.output_tokens", u.Output))
+	}
+	return attrs
 }
 
 // ofStage is what the span of a stage says.

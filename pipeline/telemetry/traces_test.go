@@ -27,7 +27,7 @@ func TestTraces(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	provider := trace.NewTracerProvider(trace.WithSyncer(spans))
 	traces := telemetry.NewTraces(provider)
-	traces.Model, traces.Provider = "larkwheel-7b", "ollama"
+	traces.Models = telemetry.Models{"generate": {Name: "larkwheel-7b", Provider: "ollama"}}
 	p, err := pipeline.New(pipeline.Parts{
 		Retriever: scripted{}, Generator: generation.Extractive{Embedder: embedder}, Observe: traces.Observe, Clarifier: scripted{},
 	})
@@ -44,18 +44,18 @@ func TestTraces(t *testing.T) {
 		status codes.Code
 	}{
 		{"answered", pipeline.Message{Text: "In how many hours does the battery charge?", Conversation: "a"},
-			[]string{"chat larkwheel-7b", "claim", "gate post", "gate pre", "retrieve"},
+			[]string{"chat larkwheel-7b", "claim", "commit", "gate post", "gate pre", "retrieve"},
 			[]string{"gen_ai.operation.name=chat", "gen_ai.request.model=larkwheel-7b", "gen_ai.provider.name=ollama", "askback.result=answer", "gen_ai.conversation.id=a", "gen_ai.operation.name=invoke_agent", "gen_ai.operation.name=retrieval", "askback.score=0.1", "askback.reason=clear", "askback.decision=proceed"}, codes.Unset},
 		{"asked at gate 1", pipeline.Message{Text: "How long does it take?", Conversation: "b"},
-			[]string{"claim", "gate pre"},
+			[]string{"claim", "commit", "gate pre"},
 			[]string{"askback.result=clarification", "askback.gate=pre", "askback.decision=ask", "askback.score=0.9", "askback.threshold=" + fmt.Sprint(gate.Gate{Clarifier: scripted{}}.Threshold(gate.Pre))}, codes.Unset},
 		{"asked at gate 2", pipeline.Message{Text: "In how many hours does either battery charge?", Conversation: "e"},
-			[]string{"claim", "gate post", "gate pre", "retrieve"},
+			[]string{"claim", "commit", "gate post", "gate pre", "retrieve"},
 			[]string{"askback.result=clarification", "askback.gate=post", "askback.decision=ask", "askback.score=0.8", "askback.threshold=" + fmt.Sprint(gate.Gate{Clarifier: scripted{}}.Threshold(gate.Post))}, codes.Unset},
 		{"folded", pipeline.Message{Text: "just answer", Conversation: "b"},
 			nil, []string{"askback.reply=just_answer"}, codes.Unset},
-		{"failed", pipeline.Message{Text: "Is the battery broken?", Conversation: "c"}, []string{}, []string{"askback.result=failed"}, codes.Error},
-		{"cancelled", pipeline.Message{Text: "Is the battery empty?", Conversation: "d"}, []string{}, []string{"askback.result=stopped", "error.type=cancelled"}, codes.Unset},
+		{"failed", pipeline.Message{Text: "Is the battery broken?", Conversation: "c"}, []string{"claim", "gate pre", "retrieve"}, []string{"askback.result=failed", "error.type=*errors.errorString"}, codes.Error},
+		{"cancelled", pipeline.Message{Text: "Is the battery empty?", Conversation: "d"}, []string{"claim"}, []string{"askback.result=stopped", "error.type=cancelled"}, codes.Unset},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spans.Reset()

@@ -22,6 +22,7 @@ import (
 // TestGoClient talks with OpenAI's official client for Go.
 func TestGoClient(t *testing.T) {
 	s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
+	s.quoter.Usage = conversation.Usage{Input: 120, Output: 8}
 	client := official.NewClient(option.WithBaseURL(s.URL+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0))
 	models, err := client.Models.List(t.Context())
 	if err != nil || len(models.Data) != 1 || models.Data[0].ID != "askback" {
@@ -41,7 +42,7 @@ func TestGoClient(t *testing.T) {
 	if err := json.Unmarshal([]byte(message.JSON.ExtraFields["askback"].Raw()), &about); err != nil || about.Kind != conversation.KindClarification || len(about.Options) != 2 {
 		t.Errorf("the extension: %+v, %v", about, err)
 	}
-	if message.Content != asks || first.Choices[0].FinishReason != "stop" || first.Usage.TotalTokens == 0 {
+	if message.Content != asks || first.Choices[0].FinishReason != "stop" || first.JSON.Usage.Valid() { // no model was asked
 		t.Errorf("the first reply: %s", first.RawJSON())
 	}
 
@@ -59,7 +60,7 @@ func TestGoClient(t *testing.T) {
 			last = chunk.Choices[0].Delta.JSON.ExtraFields["askback"].Raw()
 		}
 	}
-	if err := stream.Err(); err != nil || all.Choices[0].Message.Content != cargo || all.Choices[0].FinishReason != "stop" || all.Usage.TotalTokens == 0 {
+	if err := stream.Err(); err != nil || all.Choices[0].Message.Content != cargo || all.Choices[0].FinishReason != "stop" || all.Usage.PromptTokens != 120 || all.Usage.CompletionTokens != 8 || all.Usage.TotalTokens != 128 {
 		t.Errorf("the stream: %+v, %v", all, err)
 	}
 	if err := json.Unmarshal([]byte(last), &about); err != nil || about.Kind != conversation.KindAnswer || about.Citations[0].Quote != "The deposit is 450." {
@@ -95,6 +96,7 @@ func TestGoClient(t *testing.T) {
 // TestLangchain talks with langchaingo's client.
 func TestLangchain(t *testing.T) {
 	s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
+	s.quoter.Usage = conversation.Usage{Input: 120, Output: 8}
 	llm, err := langchain.New(langchain.WithBaseURL(s.URL+"/v1"), langchain.WithToken("none"), langchain.WithModel("askback"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +112,7 @@ func TestLangchain(t *testing.T) {
 		streamed += string(chunk)
 		return nil
 	}))
-	if err != nil || streamed != cargo || r.Choices[0].Content != cargo || r.Choices[0].StopReason != "stop" {
+	if err != nil || streamed != cargo || r.Choices[0].Content != cargo || r.Choices[0].StopReason != "stop" || conversation.UsageOf(r.Choices[0].GenerationInfo) != s.quoter.Usage {
 		t.Errorf("streamed %q, %+v, %v", streamed, r, err)
 	}
 }
@@ -126,6 +128,7 @@ func TestPythonClient(t *testing.T) {
 		python = strings.TrimSpace(string(made))
 	}
 	s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
+	s.quoter.Usage = conversation.Usage{Input: 120, Output: 8}
 	client := exec.CommandContext(t.Context(), python, "testdata/python/client.py", s.URL)
 	client.Stderr = os.Stderr
 	data, err := client.Output()
@@ -138,8 +141,8 @@ func TestPythonClient(t *testing.T) {
 	}
 	want := map[string]any{
 		"models": []any{"askback"}, "model": "askback",
-		"asks": asks, "kind": "clarification", "options": []any{"City", "Cargo"}, "finish": "stop", "total": true,
-		"streamed": cargo, "usage": true, "streamed_finish": "stop", "streamed_kind": "answer",
+		"asks": asks, "kind": "clarification", "options": []any{"City", "Cargo"}, "finish": "stop", "no_usage": true,
+		"streamed": cargo, "usage": []any{120.0, 8.0, 128.0}, "whole_usage": []any{120.0, 8.0, 128.0}, "streamed_finish": "stop", "streamed_kind": "answer",
 		"clicked":   "The deposit is 200. [1]",
 		"refused_n": "BadRequestError unsupported_value n", "refused_model": "NotFoundError model_not_found model",
 		"refused_image": "BadRequestError unsupported_value messages.[0].content.[0]",

@@ -11,7 +11,10 @@
 // replied, so that it reads well where only text is shown. finish_reason is "stop".
 // The same stands in fields of the message, for programs: choices[0].message.askback,
 // and when streamed choices[0].delta.askback of the chunk with the finish_reason:
-// see Extension. Usage is an estimate: a token for every four characters.
+// see Extension. Usage is what the models counted that were asked for the turn: to
+// write the answer, to read a reply or a follow-up, to decide at a gate. Where none
+// was asked, or its server does not count, the reply has no usage, and a stream no
+// chunk with it.
 //
 // A stream begins with the assistant's role, sends a comment every ten seconds while
 // nothing else is to be sent, and ends with [DONE]. Without it, it was cut. An error

@@ -507,6 +507,33 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestUsage looks for what models counted, whole and streamed, and that it is neither
+// guessed where they did not nor sent where it was not asked for.
+func TestUsage(t *testing.T) {
+	const counted = `"usage":{"prompt_tokens":120,"completion_tokens":8,"total_tokens":128}`
+	for _, c := range []struct {
+		name, text, more string
+		used             conversation.Usage
+		want             string // "": no usage at all
+	}{
+		{"whole", open, "", conversation.Usage{Input: 120, Output: 8}, counted},
+		{"streamed", open, `,"stream":true,"stream_options":{"include_usage":true}`, conversation.Usage{Input: 120, Output: 8}, `"choices":[],` + counted},
+		{"streamed, not asked for", open, `,"stream":true`, conversation.Usage{Input: 120, Output: 8}, ""},
+		{"not counted", open, "", conversation.Usage{}, ""},
+		{"streamed, not counted", open, `,"stream":true,"stream_options":{"include_usage":true}`, conversation.Usage{}, ""},
+		{"asked back without a model", deposit, "", conversation.Usage{Input: 120, Output: 8}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
+			s.quoter.Usage = c.used
+			status, reply := s.send(t, fmt.Sprintf(`{"messages":[{"role":"user","content":%q}]%s}`, c.text, c.more))
+			if status != http.StatusOK || c.want == "" && strings.Contains(reply, `"usage"`) || !strings.Contains(reply, c.want) {
+				t.Errorf("status %d, want %s in %s", status, c.want, reply)
+			}
+		})
+	}
+}
+
 // TestFailsMidway lets the model fail after the first piece.
 func TestFailsMidway(t *testing.T) {
 	s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})

@@ -41,7 +41,6 @@ type request struct {
 	ask      Ask
 	dialogue []exchange
 	text     string // the user's message
-	size     int    // of all messages, in characters
 }
 
 // body is a request as it is sent. What is not here has no effect.
@@ -180,7 +179,6 @@ func (r *request) converse(messages []message) *Error {
 		if e != nil {
 			return e
 		}
-		r.size += len([]rune(text))
 		switch {
 		case m.Role == "user":
 			said = &exchange{user: text}

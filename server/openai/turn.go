@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
@@ -76,18 +75,19 @@ type delta struct {
 	Askback *Extension `json:"askback,omitempty"`
 }
 
-// usage is in tokens, by an estimate.
+// usage is in tokens.
 type usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
 	Total      int `json:"total_tokens"`
 }
 
-// estimate is a usage for so many characters: four make a token.
-func estimate(prompt, completion int) *usage {
-	u := usage{Prompt: (prompt + 3) / 4, Completion: (completion + 3) / 4}
-	u.Total = u.Prompt + u.Completion
-	return &u
+// usageOf is what the turn's models counted, nil if none did.
+func usageOf(u conversation.Usage) *usage {
+	if u == (conversation.Usage{}) {
+		return nil
+	}
+	return &usage{u.Input, u.Output, u.Input + u.Output}
 }
 
 func newCompletionID() string { return "chatcmpl-" + strings.ToLower(rand.Text()) }
@@ -192,7 +192,7 @@ func (t *turn) finish(ctx context.Context, r pipeline.Record) {
 	if err != nil {
 		t.h.o.Log.Warn("a conversation is not kept by its dialogue", "error", err)
 	}
-	about, used := extension(r, id, t.r.ask.Trace), estimate(t.r.size, utf8.RuneCountInString(text))
+	about, used := extension(r, id, t.r.ask.Trace), usageOf(r.Trace.Usage())
 	if !t.r.stream {
 		writeJSON(t.w, http.StatusOK, completion{t.id, "chat.completion", t.created, t.h.o.Model,
 			[]choice{{Message: &reply{Role: "assistant", Content: text, Askback: about}, FinishReason: &stop}}, used})
@@ -207,7 +207,7 @@ func (t *turn) finish(ctx context.Context, r pipeline.Record) {
 		t.send(t.chunk(&delta{Content: &rest}, nil))
 	}
 	t.send(t.chunk(&delta{Askback: about}, &stop))
-	if t.r.usage {
+	if t.r.usage && used != nil {
 		t.send(completion{t.id, "chat.completion.chunk", t.created, t.h.o.Model, []choice{}, used})
 	}
 	t.write("data: [DONE]\n\n")

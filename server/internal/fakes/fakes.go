@@ -80,6 +80,8 @@ func (Asker) Clarify(_ context.Context, r gate.Request) (gate.Verdict, error) {
 type Quoter struct {
 	// Between, if set, runs between the two pieces.
 	Between func(ctx context.Context) error
+	// Usage is told as that of a model.
+	Usage conversation.Usage
 
 	mu       sync.Mutex
 	requests []generation.Request
@@ -102,6 +104,7 @@ func (q *Quoter) Generate(ctx context.Context, r generation.Request) iter.Seq2[g
 			yield(generation.Event{Done: &generation.Answer{}}, nil)
 			return
 		}
+		conversation.AddUsage(ctx, q.Usage)
 		p := r.Passages[0]
 		first, second := p.Text[:4], p.Text[4:]+" [1]"
 		if r.Assumption != "" {

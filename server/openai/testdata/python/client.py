@@ -15,18 +15,23 @@ out["asks"] = message.content
 out["kind"] = message.askback["kind"]
 out["options"] = [o["text"] for o in message.model_extra["askback"]["options"]]
 out["finish"] = first.choices[0].finish_reason
-out["total"] = first.usage.total_tokens == first.usage.prompt_tokens + first.usage.completion_tokens > 0
+out["no_usage"] = first.usage is None  # no model was asked
+
+
+def counts(usage):
+    return [usage.prompt_tokens, usage.completion_tokens, usage.total_tokens]
+
 
 dialogue += [message.model_dump(include={"role", "content"}), {"role": "user", "content": [{"type": "text", "text": "the second"}]}]
 text, last, usage = "", None, None
 for chunk in client.chat.completions.create(model="askback", messages=dialogue, stream=True, stream_options={"include_usage": True}):
     if chunk.usage:
-        usage = chunk.usage.total_tokens
+        usage = counts(chunk.usage)
     for choice in chunk.choices:
         text += choice.delta.content or ""
         if choice.finish_reason:
             last = choice
-out["streamed"], out["usage"] = text, usage > 0
+out["streamed"], out["usage"] = text, usage
 out["streamed_finish"], out["streamed_kind"] = last.finish_reason, last.delta.askback["kind"]
 
 named = client.chat.completions.create(
@@ -34,6 +39,7 @@ named = client.chat.completions.create(
 clicked = client.chat.completions.create(
     model="askback", messages=[{"role": "user", "content": "City"}],
     extra_body={"askback": {"conversation": "python", "choice": "1", "clarification": named.choices[0].message.askback["clarification"]}})
+out["whole_usage"] = counts(clicked.usage)
 out["clicked"] = clicked.choices[0].message.askback["text"]
 
 for name, request in {
