@@ -17,6 +17,9 @@ var (
 	// ErrLost says that a claim ran out, or was released, before its commit:
 	// another turn may have been written since. Nothing was changed.
 	ErrLost = errors.New("the turn's claim on the conversation was lost; nothing was stored; send the message again")
+	// ErrFull is wrapped by the error for a store that has no room left. Nothing was
+	// changed.
+	ErrFull = errors.New("there is no room left for conversations")
 	// ErrUser says that the conversation is another user's.
 	ErrUser = errors.New("the conversation belongs to another user")
 )

@@ -18,6 +18,9 @@ import (
 // title, source, an id or metadata that is not valid UTF-8, or no text or id.
 var ErrInvalid = errors.New("invalid passage")
 
+// ErrFull is wrapped by the error for a store that has no room left. Nothing was changed.
+var ErrFull = errors.New("there is no room left for documents")
+
 // Validate checks what every store requires of a passage of the document. The
 // error wraps ErrInvalid and names the document and the passage.
 func (p Passage) Validate() error {

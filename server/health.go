@@ -155,13 +155,13 @@ func (c Check) run(ctx context.Context) error {
 func (s *Server) down(ctx context.Context, err error) *ServiceError {
 	if s.o.Blame != nil {
 		if name := s.o.Blame(err); name != "" {
-			return &ServiceError{name, err}
+			return &ServiceError{Service: name, Err: err}
 		}
 	}
 	isDown := func(k Service) bool { return !k.OK && !k.Optional }
 	services := s.check(ctx, func(last []Service) bool { return slices.ContainsFunc(last, isDown) })
 	if i := slices.IndexFunc(services, isDown); i >= 0 {
-		return &ServiceError{services[i].Name, errors.New(services[i].Error)}
+		return &ServiceError{Service: services[i].Name, Err: errors.New(services[i].Error)}
 	}
 	return nil
 }

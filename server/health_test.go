@@ -3,14 +3,18 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"reflect"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/server"
 )
 
@@ -102,5 +106,61 @@ func TestFailureNamesService(t *testing.T) {
 				t.Errorf("%s %+v", r.Status, p)
 			}
 		})
+	}
+}
+
+// A service that says when to try again is tried then, and one that does not soon.
+func TestRetryAfter(t *testing.T) {
+	for _, test := range []struct {
+		retry time.Duration
+		want  string
+	}{{0, "5"}, {time.Millisecond, "1"}, {2 * time.Second, "2"}, {2*time.Second + 1, "3"}} {
+		b := newBench(t, &writer{err: &server.ServiceError{Service: "Ollama", Err: errors.New("left alone"), Retry: test.retry}}, conversation.NewMemory(), nil)
+		r := b.get("POST", "/api/conversations/a/turns", message{"text": "What is the City deposit?"}, nil)
+		if got := r.Header.Get("Retry-After"); r.StatusCode != 503 || got != test.want {
+			t.Errorf("to be tried after %v: %s, Retry-After %s, want %s", test.retry, r.Status, got, test.want)
+		}
+	}
+}
+
+// fullStore has no room for what is said.
+type fullStore struct {
+	conversation.Store
+	full error
+}
+
+func (s *fullStore) Begin(ctx context.Context, r conversation.Request) (conversation.Claim, error) {
+	if s.full != nil {
+		return nil, s.full
+	}
+	return s.Store.Begin(ctx, r)
+}
+
+// A disk that is full is a problem of its own, which says so, and the message can be sent
+// again with its key once there is room.
+func TestDiskFull(t *testing.T) {
+	for _, full := range []error{
+		fmt.Errorf("conversations in talk.db: %w; free some space", conversation.ErrFull),
+		fmt.Errorf("the index: %w; free some space", retrieval.ErrFull),
+		&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC},
+	} {
+		s := &fullStore{conversation.NewMemory(), full}
+		b := newBench(t, &writer{pieces: []string{"200"}}, s, nil)
+		said := message{"text": "What is the City deposit?", "key": "k"}
+		for range 2 {
+			var p server.Problem
+			r := b.get("POST", "/api/conversations/a/turns", said, &p)
+			if r.StatusCode != 507 || p.Code != "full" || p.Detail != full.Error() || r.Header.Get("Retry-After") == "" {
+				t.Errorf("%v: %s %+v", full, r.Status, p)
+			}
+		}
+		if !strings.Contains(b.log.String(), "no room left") {
+			t.Errorf("log: %s", b.log)
+		}
+		s.full = nil
+		var result server.TurnResult
+		if r := b.get("POST", "/api/conversations/a/turns", said, &result); r.StatusCode != 200 || result.Text != "200" {
+			t.Errorf("with room again: %s %+v", r.Status, result)
+		}
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/server/tenant"
 )
 
@@ -19,7 +21,7 @@ import (
 type Problem struct {
 	Title   string              `json:"title" doc:"The status in words"`
 	Status  int                 `json:"status" doc:"The HTTP status"`
-	Code    string              `json:"code" doc:"What kind of problem it is, in a word for programs: busy, stopped, settled, unavailable, not_found, ..."`
+	Code    string              `json:"code" doc:"What kind of problem it is, in a word for programs: busy, stopped, settled, unavailable, full, not_found, ..."`
 	Detail  string              `json:"detail" doc:"What is wrong, and what to do about it"`
 	Service string              `json:"service,omitempty" doc:"The service that is down"`
 	Errors  []*huma.ErrorDetail `json:"errors,omitempty" doc:"What is wrong in the request, and where"`
@@ -119,6 +121,9 @@ var kinds = []struct {
 	{pipeline.ErrNoOption, http.StatusUnprocessableEntity, "no_option", 0},
 	{pipeline.ErrEmpty, http.StatusUnprocessableEntity, "empty", 0},
 	{pipeline.ErrTooLong, http.StatusRequestEntityTooLarge, "too_long", 0},
+	{conversation.ErrFull, http.StatusInsufficientStorage, "full", 10},
+	{retrieval.ErrFull, http.StatusInsufficientStorage, "full", 10},
+	{syscall.ENOSPC, http.StatusInsufficientStorage, "full", 10},
 }
 
 // unavailable marks an error as one of a service, unless it is.
@@ -139,6 +144,10 @@ func (s *Server) problemOf(ctx context.Context, err error) *Problem {
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
+			if k.status == http.StatusInsufficientStorage { // the operator's to put right
+				s.failedBy(ctx, "disk")
+				s.log.Error("there is no room left", "error", err)
+			}
 			p := problem(k.status, k.code, err.Error())
 			p.retry = k.retry
 			return p
@@ -157,6 +166,6 @@ func (s *Server) problemOf(ctx context.Context, err error) *Problem {
 	}
 	s.failedBy(ctx, service.Service)
 	p = problem(http.StatusServiceUnavailable, "unavailable", err.Error())
-	p.Service, p.retry = service.Service, 5
+	p.Service, p.retry = service.Service, service.RetryAfter()
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -253,6 +254,7 @@ func (s *Server) Close(ctx context.Context) error {
 type ServiceError struct {
 	Service string // as in Check.Name; "" if it is not known which
 	Err     error
+	Retry   time.Duration // until trying again makes sense; 0: not known
 }
 
 func (e *ServiceError) Error() string {
@@ -260,6 +262,15 @@ func (e *ServiceError) Error() string {
 		return e.Err.Error()
 	}
 	return fmt.Sprintf("%s: %v", e.Service, e.Err)
+}
+
+// RetryAfter is the time until trying again makes sense, in whole seconds, as the header
+// has it.
+func (e *ServiceError) RetryAfter() int {
+	if e.Retry <= 0 {
+		return 5
+	}
+	return int(math.Ceil(e.Retry.Seconds()))
 }
 
 // Unwrap gives what the service said.

@@ -22,7 +22,7 @@ import (
 // knowledge is what an assistant answers from, whichever store it is in.
 type knowledge interface {
 	retrieval.Library
-	retrieval.Retriever
+	searched
 	Close() error
 }
 

@@ -9,15 +9,18 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/conversation/postgres"
+	"github.com/askback/askback/conversation/sqlite"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/internal/ollama"
 	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/retrieval"
 	"github.com/askback/askback/retrieval/local"
 	"github.com/askback/askback/retrieval/qdrant"
 	"github.com/askback/askback/server"
@@ -31,6 +34,7 @@ const (
 	serviceOllama   = "Ollama"
 	servicePostgres = "PostgreSQL"
 	serviceIndex    = "index"
+	serviceDisk     = "disk"
 )
 
 const (
@@ -51,9 +55,10 @@ type serveBackend struct {
 	keyed   bool // there are keys, and so tenants
 
 	assistant *assistant
-	qdrant    *qdrant.Options // nil if Qdrant is not used
-	ollama    *ollama.Client  // nil if Ollama is not used
-	documents *opening        // of the documents; nil while none is under way
+	store     conversation.Store // what is served of the assistant's; used by open alone
+	qdrant    *qdrant.Options    // nil if Qdrant is not used
+	ollama    *ollama.Client     // nil if Ollama is not used
+	documents *opening           // of the documents; nil while none is under way
 
 	mu        sync.Mutex
 	storeErr  error // why the store is not open
@@ -125,10 +130,7 @@ func (b *serveBackend) open(ctx context.Context) (*server.Backend, error) {
 	}
 	served := &server.Backend{About: b.about()}
 	if storeErr == nil {
-		served.Store = a.store
-		if b.keyed {
-			served.Store = tenant.Conversations(a.store)
-		}
+		served.Store = b.store
 	}
 	for _, err := range []error{storeErr, documentsErr} {
 		if err == nil {
@@ -139,7 +141,7 @@ func (b *serveBackend) open(ctx context.Context) (*server.Backend, error) {
 		}
 		return served, named(err)
 	}
-	if err := b.assemble(served.Store); err != nil {
+	if err := b.assemble(); err != nil {
 		return served, backoff.Permanent(err)
 	}
 	served.Pipeline, served.Documents = a.pipeline, b.library()
@@ -148,19 +150,20 @@ func (b *serveBackend) open(ctx context.Context) (*server.Backend, error) {
 
 // assemble makes the pipeline of what is open. With keys, nothing in it reaches
 // further than a tenant.
-func (b *serveBackend) assemble(store conversation.Store) (err error) {
+func (b *serveBackend) assemble() (err error) {
 	a := b.assistant
-	a.parts.Store, a.parts.Retriever = store, a.knowledge
+	var search searched = a.knowledge
 	if b.keyed {
 		b.apart = b.tenants()
-		a.parts.Retriever = b.apart
+		search = b.apart
+	}
+	if b.qdrant != nil {
+		search = brokenSearch{newBreaker(serviceQdrant), search}
 	}
 	parts := a.parts
-	if on, ok := parts.Retriever.(searched); ok && b.qdrant != nil {
-		parts.Retriever = brokenSearch{newBreaker(serviceQdrant), on}
-	}
+	parts.Store, parts.Retriever = b.store, search
 	if model := b.command.ChatModel; model != "" && !strings.HasPrefix(model, openAIPrefix) {
-		parts.Generator = newBreaker(serviceOllama).generator(parts.Generator)
+		parts.Generator = brokenGenerator{newBreaker(serviceOllama), parts.Generator}
 	}
 	a.pipeline, err = pipeline.New(parts)
 	return err
@@ -183,10 +186,27 @@ func (b *serveBackend) openStore(ctx context.Context) error {
 		return nil
 	}
 	err := b.assistant.openStore(ctx)
+	if err == nil {
+		b.store, err = withBreaker(b.assistant.store)
+	}
+	if err == nil && b.keyed {
+		b.store = tenant.Conversations(b.store)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.storeErr = err
 	return err
+}
+
+// withBreaker puts a breaker before a store on a server.
+func withBreaker(s conversation.Store) (conversation.Store, error) {
+	switch s := s.(type) {
+	case *postgres.Store:
+		return brokenStore{newBreaker(servicePostgres), s}, nil
+	case *sqlite.Store, *conversation.Memory:
+		return s, nil
+	}
+	return nil, fmt.Errorf("whether a store of the type %T needs a circuit breaker is not known; say so in withBreaker", s)
 }
 
 // openDocuments opens what is answered from, in the background, since reading
@@ -279,6 +299,7 @@ func blamed(err error) string {
 		{ollama.ErrUnreachable, serviceOllama}, {ollama.ErrNoModel, serviceOllama},
 		{postgres.ErrUnavailable, servicePostgres}, {postgres.ErrDenied, servicePostgres},
 		{local.ErrLocked, serviceIndex},
+		{conversation.ErrFull, serviceDisk}, {retrieval.ErrFull, serviceDisk}, {syscall.ENOSPC, serviceDisk},
 	} {
 		if errors.Is(err, k.err) {
 			return k.service

@@ -62,6 +62,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	// pooler of transactions demands.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.DialFunc = patient(config.DialFunc)
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTime
+	}
 	d := database{fmt.Sprintf("%s/%s", net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), config.Database)}
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(connections)
@@ -74,13 +77,22 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		Rewrite: rewrite,
 		Read:    &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
 		Again:   again,
+		Limit:   answerTime,
 		Explain: d.explain,
 	}, o)}, nil
 }
 
-// startTime is how long a connection waits for a server, or a pooler, that
-// refuses it because it is just starting.
-const startTime = 5 * time.Second
+const (
+	// startTime is how long a connection waits for a server, or a pooler, that
+	// refuses it because it is just starting.
+	startTime = time.Second
+	// connectTime is how long a connection may take, unless the URL has
+	// connect_timeout: somebody waits for it.
+	connectTime = 3 * time.Second
+	// answerTime is how long the server may take for one transaction of a turn. Each is
+	// a few rows.
+	answerTime = 15 * time.Second
+)
 
 // patient dials again while nobody listens, for at most startTime.
 func patient(dial pgconn.DialFunc) pgconn.DialFunc {
@@ -147,6 +159,8 @@ func (l *locker) Lock(ctx context.Context, db *sql.DB) (err error) {
 
 func (l *locker) Unlock(context.Context, *sql.DB) error { return l.tx.Rollback() }
 
+const diskFull = "53100"
+
 // database names the database in errors, without a password.
 type database struct{ name string }
 
@@ -162,8 +176,8 @@ func (d database) explain(doing string, err error) error {
 	switch {
 	case errors.As(err, &e) && (e.Code == "42501"): // insufficient privilege
 		hint = "; the user needs the right to make tables once, and to read and write them"
-	case errors.As(err, &e) && e.Code == "53100":
-		hint = "; the server's disk is full; nothing was stored"
+	case errors.As(err, &e) && e.Code == diskFull:
+		hint = "; the server's disk is full; nothing was stored; free some space there and try again"
 	case errors.As(err, &connect) && !errors.As(err, &e):
 		hint = "; see that the server runs and can be reached"
 	}
@@ -171,6 +185,8 @@ func (d database) explain(doing string, err error) error {
 	switch {
 	case e != nil && strings.HasPrefix(e.Code, "28"): // invalid authorization
 		return kind{said, ErrDenied}
+	case e != nil && e.Code == diskFull:
+		return kind{said, conversation.ErrFull}
 	case passes(err):
 		return kind{said, ErrUnavailable}
 	}
@@ -186,7 +202,7 @@ func passes(err error) bool {
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &connect) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) ||
+	return errors.As(err, &connect) || errors.Is(err, sqlstore.ErrLate) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 

@@ -55,6 +55,18 @@ func (e *FileError) Error() string {
 // Unwrap gives SQLite's own error.
 func (e *FileError) Unwrap() error { return e.Err }
 
+// Is reports whether the file could not grow, for conversation.ErrFull.
+func (e *FileError) Is(target error) bool {
+	var se *sqlite.Error
+	return target == conversation.ErrFull && errors.As(e.Err, &se) && isFull(se.Code())
+}
+
+// isFull reports whether SQLite's code says that the disk is full. The file of shared
+// memory beside the database has a code of its own.
+func isFull(code int) bool {
+	return code&0xff == sqlite3.SQLITE_FULL || code == sqlite3.SQLITE_IOERR_SHMSIZE
+}
+
 // Store keeps conversations in one SQLite file.
 type Store struct {
 	*sqlstore.Store
@@ -214,6 +226,9 @@ func (s *Store) explain(doing string, err error) error {
 	}
 	var se *sqlite.Error
 	if errors.As(err, &se) {
+		if isFull(se.Code()) {
+			return &FileError{Path: s.path, Problem: "the disk is full; nothing was stored; free some space and try again", Err: err}
+		}
 		switch se.Code() & 0xff {
 		case sqlite3.SQLITE_NOTADB:
 			return &FileError{Path: s.path, Problem: "this is not a SQLite database, or its beginning is damaged; it was left as it is; give another path, or restore it from a copy", Err: err}
@@ -223,8 +238,6 @@ func (s *Store) explain(doing string, err error) error {
 			return &FileError{Path: s.path, Problem: "the file cannot be opened; see that its folder exists and can be written to", Err: err}
 		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
 			return &FileError{Path: s.path, Problem: "the file cannot be written to; see its permissions", Err: err}
-		case sqlite3.SQLITE_FULL:
-			return &FileError{Path: s.path, Problem: "the disk is full; nothing was stored", Err: err}
 		}
 	}
 	return fmt.Errorf("%s conversations in %s: %w", doing, s.path, err)

@@ -262,3 +262,49 @@ func TestNotOurs(t *testing.T) {
 		})
 	}
 }
+
+// A disk that is full is told as such, nothing is stored of a turn that finds no room, and
+// the same turn goes on once there is room.
+func TestDiskFull(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "c.db"), Options{})
+	s.DB().SetMaxOpenConns(1) // the limit is one of a connection
+	limit := func(pages string) {
+		t.Helper()
+		if _, err := s.DB().Exec("PRAGMA max_page_count = " + pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	isFull := func(doing string, err error) {
+		t.Helper()
+		if !errors.Is(err, conversation.ErrFull) || !strings.Contains(err.Error(), "c.db: the disk is full") {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+	long := strings.Repeat("long ", 20_000)
+	limit("1") // as many as there are
+	_, err := s.Begin(t.Context(), conversation.Request{Conversation: "x", Key: "k", Text: long})
+	isFull("a question", err)
+	if _, err := s.Load(t.Context(), "x", 0); !errors.Is(err, conversation.ErrNotFound) {
+		t.Errorf("after a question without room: %v", err)
+	}
+	claim, err := s.Begin(t.Context(), conversation.Request{Conversation: "x", Key: "k", Text: "short"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := claim.Conversation()
+	next.Turns = append(next.Turns, conversation.Turn{Number: 1, Key: "k", Kind: conversation.KindAnswer, Text: "short", Reply: long})
+	isFull("an answer", claim.Commit(t.Context(), next))
+	if c, err := s.Load(t.Context(), "x", 0); err != nil || len(c.Turns) != 0 || c.Open == nil || c.Open.Text != "short" {
+		t.Errorf("after an answer without room: %+v, %v", c, err)
+	}
+	limit("1000000")
+	if err := claim.Commit(t.Context(), next); err != nil {
+		t.Error(err)
+	}
+	if c, err := s.Load(t.Context(), "x", 0); err != nil || len(c.Turns) != 1 || c.Turns[0].Reply != long {
+		t.Errorf("with room again: %+v, %v", c, err)
+	}
+	if errors.Is(&FileError{Path: "x", Problem: "is damaged"}, conversation.ErrFull) {
+		t.Error("a file that is damaged is said to be full")
+	}
+}

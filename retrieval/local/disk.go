@@ -451,7 +451,11 @@ func (d *disk) explain(ctx context.Context, doing string, err error) error {
 	}
 	var failed *sqlite.Error
 	if errors.As(err, &failed) {
-		switch failed.Code() & 0xff {
+		code := failed.Code()
+		if code&0xff == sqlite3.SQLITE_FULL || code == sqlite3.SQLITE_IOERR_SHMSIZE { // the latter of the file of shared memory
+			return fmt.Errorf("%w: the disk of %s is full; nothing was changed; free some space and try again: %w", retrieval.ErrFull, d.path, err)
+		}
+		switch code & 0xff {
 		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 			return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, d.path, err, remedy)
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:

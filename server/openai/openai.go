@@ -227,6 +227,10 @@ func refuse(status int, param, code, message string) *Error {
 func unavailable(err error) *Error {
 	e := refuse(http.StatusServiceUnavailable, "", "unavailable", err.Error())
 	e.retry = 5
+	var told interface{ RetryAfter() int } // in seconds
+	if errors.As(err, &told) {
+		e.retry = told.RetryAfter()
+	}
 	return e
 }
 

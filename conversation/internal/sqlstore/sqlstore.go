@@ -60,6 +60,9 @@ type Dialect struct {
 	Again func(error) bool
 	// Explain says which database an error comes from and what to do.
 	Explain func(doing string, err error) error
+	// Limit is how long a transaction may take, but for one that deletes; 0: as long as
+	// its context.
+	Limit time.Duration
 	// Deleted is called after conversations were deleted; nil does nothing.
 	Deleted func(context.Context, *sql.DB) error
 }
@@ -156,6 +159,23 @@ func turns(t tx, query string, args ...any) (out []conversation.Turn, err error)
 // transact runs do in a transaction, all or nothing, and again if the database
 // says that this may help.
 func (s *Store) transact(ctx context.Context, o *sql.TxOptions, do func(tx) error) error {
+	if s.d.Limit == 0 {
+		return s.unlimited(ctx, o, do)
+	}
+	limited, cancel := context.WithTimeout(ctx, s.d.Limit)
+	defer cancel()
+	err := s.unlimited(limited, o, do)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w within %v (%v)", ErrLate, s.d.Limit, err)
+	}
+	return err
+}
+
+// ErrLate is the error of a transaction that took longer than Dialect.Limit.
+var ErrLate = errors.New("no answer")
+
+// unlimited is transact without a limit of time.
+func (s *Store) unlimited(ctx context.Context, o *sql.TxOptions, do func(tx) error) error {
 	try := func() error {
 		t, err := s.db.BeginTx(ctx, o)
 		if err != nil {
@@ -400,7 +420,7 @@ func (s *Store) Delete(ctx context.Context, f conversation.Filter) (int, error) 
 	}
 	condition, args := where(f, running...)
 	var n int64
-	err := s.transact(ctx, nil, func(t tx) (err error) {
+	err := s.unlimited(ctx, nil, func(t tx) (err error) {
 		n, err = t.exec("DELETE FROM conversation"+condition, args...)
 		return err
 	})
