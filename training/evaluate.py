@@ -23,12 +23,14 @@ def predict(clarifier, examples, dtype=torch.float32, size: int = 16):
     The counts are [4, 3]: tokens that are right, marked, and truly so, by tag.
     """
     clarifier.eval()
+    device = clarifier.tags.weight.device
+    size = size if device.type == "cpu" else 4 * size
     result = [None] * len(examples)
     order = sorted(range(len(examples)), key=lambda i: examples[i].tokens)
     for at in range(0, len(order), size):
         chosen = order[at : at + size]
         batch = model.collate([examples[i] for i in chosen])
-        out = clarifier(batch, dtype)
+        out = model.Output(*(t.float().cpu() for t in vars(clarifier(batch.to(device), dtype)).values()))
         for row, i in enumerate(chosen):
             n = len(examples[i].answers)
             joint = batch.segment[row] >= 1
@@ -178,7 +180,7 @@ def main() -> None:
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     if args.base:
         tokenizer = data.load_tokenizer(args.base)
-        clarifier = export.load_exported(args.base, args.adapter)
+        clarifier = export.load_exported(args.base, args.adapter).to(model.best_device())
         sets = {s: data.read_jsonl(f"{args.data}/{s}.jsonl") for s in ("validation", "test")}
         if args.public:
             sets |= {"public-" + n: c[:PUBLIC_CASES]

@@ -7,7 +7,7 @@ the segments of gate 2 attend to each other, and the lone segment 0 still only
 to itself. Gate 1 therefore never sees a passage.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -48,6 +48,9 @@ class Batch:
     own: list["Blocks"]  # what attends to each other in the lower layers
     joint: list["Blocks"]  # and in the top ones
 
+    def to(self, device) -> "Batch":
+        return moved(self, device)
+
 
 @dataclass
 class Blocks:
@@ -62,6 +65,21 @@ class Blocks:
         there = np.arange(size.max())[None] < size[:, None]
         index = np.where(there, start[:, None] + np.arange(size.max())[None], 0)
         return cls(torch.as_tensor(index), torch.as_tensor(there))
+
+
+def best_device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def moved(value, device):
+    """A Batch or Blocks with every tensor in it on the device."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, list):
+        return [moved(v, device) for v in value]
+    if isinstance(value, (Batch, Blocks)):
+        return type(value)(**{f.name: moved(getattr(value, f.name), device) for f in fields(value)})
+    return value
 
 
 def collate(examples: list[data.Example]) -> Batch:
@@ -167,7 +185,7 @@ class Clarifier(nn.Module):
 
     def small_state(self) -> dict[str, torch.Tensor]:
         """The trained weights alone: LoRA and heads."""
-        return {n: p.detach() for n, p in self.named_parameters()
+        return {n: p.detach().cpu() for n, p in self.named_parameters()
                 if p.requires_grad or not n.startswith("peft.")}
 
     # --- encoder ---
@@ -180,8 +198,9 @@ class Clarifier(nn.Module):
         parts, places = [], []
         for block in blocks:
             N, M = block.index.shape
-            # In float32: on a CPU its backward pass is faster than bfloat16's.
-            qb, kb, vb = (t[block.index].float().view(N, M, heads, -1).transpose(1, 2)
+            # On a CPU in float32: its backward pass is faster there than bfloat16's.
+            kind = torch.float32 if x.device.type == "cpu" else x.dtype
+            qb, kb, vb = (t[block.index].to(kind).view(N, M, heads, -1).transpose(1, 2)
                           for t in (q, k, v))
             y = F.scaled_dot_product_attention(qb, kb, vb, attn_mask=block.there[:, None, None])
             parts.append(y.transpose(1, 2).reshape(N, M, -1)[block.there].to(x.dtype))
@@ -221,7 +240,7 @@ class Clarifier(nn.Module):
 
         # Means over each segment: plain, and weighted by each tag.
         inside = F.one_hot(batch.segment + 1, S + 1)[..., 1:].to(h.dtype)  # [B, L, S]
-        own = inside * torch.cat([torch.ones(B, L, 2), batch.types[..., None].expand(B, L, S - 2)],
+        own = inside * torch.cat([h.new_ones(B, L, 2), batch.types[..., None].expand(B, L, S - 2)],
                                  -1)  # of a passage's segment the passage alone
         mean = own.transpose(1, 2) @ h / own.sum(1)[..., None].clamp(min=1)  # [B, S, d]
 
@@ -240,9 +259,9 @@ class Clarifier(nn.Module):
         gate1 = torch.cat([cls[:, 0], mean[:, 0], unclear[:, 0], settled[:, 0]], -1)
         gate1 = (mlp(self.gate1, gate1, self.drop) + self.gate1_signs(signs1))[:, 0]
         if S == 2:
-            return Output(gate1, torch.zeros(B), tags, torch.zeros(B, 1, 2), torch.zeros(B, 1, 1))
+            return Output(gate1, h.new_zeros(B), tags, h.new_zeros(B, 1, 2), h.new_zeros(B, 1, 1))
 
-        exists = torch.arange(P)[None] < batch.passages[:, None]  # [B, P]
+        exists = torch.arange(P, device=h.device)[None] < batch.passages[:, None]  # [B, P]
         # Not from [CLS]: once segments attend to each other, nothing in it says
         # which segment it stands for, and those of all passages become the same.
         c = F.gelu(self.read(torch.cat([mean, answer, condition, settled], -1)[:, 2:]))  # [B, P, READ]
@@ -253,7 +272,7 @@ class Clarifier(nn.Module):
         there = exists[..., None]
         mean_c = (c * there).sum(1) / there.sum(1).clamp(min=1)
         max_c = c.masked_fill(~there, -1e4).amax(1).clamp(min=-1)
-        both = exists[:, :, None] & exists[:, None] & torch.ones(P, P).triu(1).bool()
+        both = exists[:, :, None] & exists[:, None] & exists.new_ones(P, P).triu(1)
         most = [pair.masked_fill(~both, MISSING).flatten(1).amax(1)]
         for kind in (0, 1):
             logit = passage[..., kind].masked_fill(~exists, MISSING)
@@ -286,13 +305,14 @@ def masked_bce(logit, target, pos_weight=None):
     if not known.any():
         return logit.sum() * 0
     loss = F.binary_cross_entropy_with_logits(
-        logit, torch.nan_to_num(target), reduction="none", pos_weight=pos_weight)
+        logit, torch.nan_to_num(target), reduction="none",
+        pos_weight=None if pos_weight is None else pos_weight.to(logit.device))
     return loss[known].mean()
 
 
 def ranking(logit, target, groups):
     """Within a group an asking case should score above a clear one."""
-    same = torch.tensor([[a == b for b in groups] for a in groups])
+    same = torch.tensor([[a == b for b in groups] for a in groups], device=logit.device)
     pairs = same & (target[:, None] == 1) & (target[None] == 0)
     if not pairs.any():
         return logit.sum() * 0

@@ -34,7 +34,6 @@ PUBLIC_GATE2 = {"claqua_dev": 60, "or_sharc_dev": 60, "abg_coqa_val": 40, "pacif
 
 
 WIDENED = 0.2  # the share of our cases that an epoch gives more passages
-NARROWED = 0.25  # the share of asking cases that an epoch gives the passages of one reading alone
 
 
 def neighbours(cases: list[dict]) -> dict[str, dict]:
@@ -84,12 +83,13 @@ def composed(tokenizer, scenes: list[dict], count: int, rng) -> list[list[data.E
     return units
 
 
-def epoch_examples(own, public, rng) -> list[list[data.Example]]:
+def epoch_examples(own, public, narrowed, rng) -> list[list[data.Example]]:
     """One epoch's examples in units that stay in one batch: a contrastive group,
-    or four public examples."""
+    or four public examples. A share `narrowed` of the asking cases comes with the
+    passages of one reading alone."""
     groups: dict[str, list] = {}
     for case, ex, wider in own:
-        narrow = data.one_reading(ex, case, rng) if rng.random() < NARROWED else ex
+        narrow = data.one_reading(ex, case, rng) if narrowed and rng.random() < narrowed else ex
         if narrow is not ex:
             ex = narrow
         elif rng.random() < WIDENED:
@@ -141,17 +141,22 @@ def main() -> None:
     ap.add_argument("--scenes", nargs="*", default=[], help="files of scenes to compose cases from")
     ap.add_argument("--composed", type=int, default=0, help="composed cases in an epoch")
     ap.add_argument("--share", type=float, default=1, help="share of our written groups in an epoch")
+    ap.add_argument("--narrowed", type=float, default=0,
+                    help="share of asking cases that an epoch gives the passages of one reading alone")
     ap.add_argument("--init", help="what to start from: a folder of an exported adapter, or a best.pt "
                     "(weights whose shape does not fit are left out)")
     ap.add_argument("--resume", action="store_true", help="go on from the run's last.pt")
     ap.add_argument("--epochs", type=int, default=4)
     ap.add_argument("--minutes", type=float, default=150, help="time limit; the decay ends with it")
     ap.add_argument("--lr", type=float, default=5e-4, help="of the LoRA; the heads' is twice it")
-    ap.add_argument("--batch", type=int, default=8, help="cases in a batch")
+    ap.add_argument("--batch", type=int, help="cases in a batch; 8 on a CPU, 16 on a GPU")
     ap.add_argument("--limit", type=int, default=0, help="train on this many cases only")
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--float32", action="store_true", help="no bfloat16")
+    ap.add_argument("--device", help="cpu or cuda; a GPU where there is one")
     args = ap.parse_args()
+    args.device = args.device or model.best_device()
+    args.batch = args.batch or (8 if args.device == "cpu" else 16)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     torch.manual_seed(args.seed)
     os.makedirs(args.out, exist_ok=True)
@@ -187,7 +192,7 @@ def main() -> None:
     composed_validation = [c for s in held_out for n in range(2) for c in compose.group(s, n, draw)]
 
     def units(rng):
-        found = epoch_examples(own, public, rng)
+        found = epoch_examples(own, public, args.narrowed, rng)
         if args.share < 1:
             found = rng.sample(found, round(args.share * len(found)))
         return found + composed(tokenizer, scenes, args.composed, rng)
@@ -196,11 +201,12 @@ def main() -> None:
     if args.init and os.path.isdir(args.init):
         clarifier = export.load_exported(args.base, args.init)
     elif args.init:
-        start = torch.load(args.init, weights_only=False)
+        start = torch.load(args.init, weights_only=False, map_location="cpu")
         start = start.get("weights", start)
         own_shapes = {n: t.shape for n, t in clarifier.state_dict().items()}
         clarifier.load_state_dict(
             {n: t for n, t in start.items() if own_shapes.get(n) == t.shape}, strict=False)
+    clarifier.to(args.device)
     optimizer = torch.optim.AdamW(
         [{"params": clarifier.lora_parameters(), "lr": args.lr},
          {"params": clarifier.head_parameters(), "lr": 2 * args.lr}], weight_decay=0.01)
@@ -209,7 +215,7 @@ def main() -> None:
     step, epoch0, batch0, spent, best = 0, 0, 0, 0.0, 0.0
     last = os.path.join(args.out, "last.pt")
     if args.resume and os.path.exists(last):
-        state = torch.load(last, weights_only=False)
+        state = torch.load(last, weights_only=False, map_location=args.device)
         clarifier.load_state_dict(state["weights"], strict=False)
         optimizer.load_state_dict(state["optimizer"])
         step, epoch0, batch0 = state["step"], state["epoch"], state["batch"]
@@ -242,7 +248,7 @@ def main() -> None:
             share = progress()
             for group, rate in zip(optimizer.param_groups, rates):
                 group["lr"] = rate * min(1, share / 0.06) * max(0.02, 1 - share)
-            batch = model.collate(examples)
+            batch = model.collate(examples).to(args.device)
             parts = model.losses(clarifier(batch, dtype), batch)
             sum(parts.values()).backward()
             torch.nn.utils.clip_grad_norm_(clarifier.parameters(), 1.0)
