@@ -25,6 +25,7 @@ type script struct {
 	stop     string
 	err      error // after the pieces
 	silent   bool  // does not stream
+	info     map[string]any
 	asked    []llms.MessageContent
 	returned bool
 }
@@ -63,7 +64,7 @@ func (s *script) GenerateContent(ctx context.Context, messages []llms.MessageCon
 	if s.whole != nil {
 		content = *s.whole
 	}
-	return &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: content, StopReason: s.stop}}}, s.err
+	return &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: content, StopReason: s.stop, GenerationInfo: s.info}}}, s.err
 }
 
 func TestModelConforms(t *testing.T) {
@@ -231,6 +232,21 @@ func TestAsModel(t *testing.T) {
 	}))
 	if err != nil || got != want || streamed != want || asked != question {
 		t.Errorf("asked %q, got %q, streamed %q, error %v", asked, got, streamed, err)
+	}
+	told := func(m llms.Model) map[string]any {
+		r, err := m.GenerateContent(t.Context(), []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, question)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Choices[0].GenerationInfo
+	}
+	if info := told(m); len(info) != 1 || info["answer"].(*generation.Answer).Text != want {
+		t.Errorf("without a model it tells %v", info)
+	}
+	counting := generation.Model{LLM: &script{t: t, pieces: []string{"ANSWER: A deposit of 300 is blocked. [1]"}, info: map[string]any{"PromptTokens": 200, "CompletionTokens": 12}}}
+	over := generation.AsModel(counting, func(context.Context, string) ([]retrieval.Passage, error) { return generatortest.Passages, nil })
+	if info := told(over); info["PromptTokens"] != 200 || info["CompletionTokens"] != 12 || info["TotalTokens"] != 212 {
+		t.Errorf("over a model it tells %v", info)
 	}
 	if got, err := llms.GenerateFromSinglePrompt(t.Context(), m, "Who painted the ceiling?"); err != nil || got != generation.NotFoundText {
 		t.Errorf("got %q, error %v", got, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/askback/askback/internal/ollamatest"
 	"github.com/askback/askback/pipeline"
+	"github.com/askback/askback/pipeline/telemetry"
 )
 
 // TestServeIsSeen sends a turn with a trace of its own: its spans are sent on in that
@@ -74,6 +77,95 @@ func TestServeIsSeen(t *testing.T) {
 	}
 	if strings.Contains(sent.String()+s.err.String(), "deposit") {
 		t.Error("the question is in the spans or the log")
+	}
+}
+
+// TestTokensAreSeen lets a model write an answer: what its server counts stands in the
+// reply to an OpenAI client, whole and streamed, in the trace, the log, the metrics and
+// the spans.
+func TestTokensAreSeen(t *testing.T) {
+	var mu sync.Mutex
+	var sent bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		sent.Write(data)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	model := ollamatest.NewFake(t, ollamatest.Turn{Pieces: []string{"ANSWER: ", "It is on. ", "[1]"}}) // which counts 10 and 3
+	s := serve(t, "--addr", "127.0.0.1:0", "--log", "json", "--max-asks", "0", "--chat-model", "fake", "--ollama-host", model.URL)
+	post := func(path, body string) string {
+		r, err := http.Post(s.url+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		data, _ := io.ReadAll(r.Body)
+		if r.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %s", path, r.Status, data)
+		}
+		return string(data)
+	}
+	const counted = `"usage":{"prompt_tokens":10,"completion_tokens":3,"total_tokens":13}`
+	const question = `"messages":[{"role":"user","content":"How long does charging the battery of the Cargo 2 take?"}]`
+	for _, body := range []string{"{" + question + "}", `{"stream":true,"stream_options":{"include_usage":true},` + question + "}"} {
+		if reply := post("/v1/chat/completions", body); !strings.Contains(reply, counted) {
+			t.Errorf("%s: no %s in %s", body, counted, reply)
+		}
+	}
+	if reply := post("/api/conversations/seen/turns", `{"text": "How long does charging the battery of the Cargo 2 take?"}`); !strings.Contains(strings.ReplaceAll(reply, " ", ""), `"usage":{"input_tokens":10,"output_tokens":3}`) {
+		t.Errorf("the trace has no tokens: %s", reply)
+	}
+	r, err := http.Get(s.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _ := io.ReadAll(r.Body)
+	r.Body.Close()
+	for _, line := range []string{
+		`gen_ai_client_token_usage_sum{askback_stage="generate",gen_ai_operation_name="chat",gen_ai_provider_name="ollama",gen_ai_request_model="fake",gen_ai_token_type="input"} 30`,
+		`gen_ai_client_token_usage_sum{askback_stage="generate",gen_ai_operation_name="chat",gen_ai_provider_name="ollama",gen_ai_request_model="fake",gen_ai_token_type="output"} 9`,
+		`askback_stage_duration_seconds_count{askback_stage="commit"} 3`,
+	} {
+		if !strings.Contains(string(page), line) {
+			t.Errorf("/metrics does not hold %s", line)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if code := s.stop(); code != 0 {
+		t.Errorf("exit code %d: %s", code, &s.err)
+	}
+	if n := strings.Count(s.err.String(), `"input_tokens":10,"output_tokens":3`); n != 3 {
+		t.Errorf("%d lines of the log have the tokens, want 3: %s", n, &s.err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []string{"chat fake", "commit", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"} {
+		if !strings.Contains(sent.String(), want) {
+			t.Errorf("the spans do not hold %q", want)
+		}
+	}
+}
+
+// TestAsked names the models of the stages as OpenTelemetry does.
+func TestAsked(t *testing.T) {
+	larkwheel, clear := telemetry.Model{Name: "larkwheel-7b", Provider: "ollama"}, telemetry.Model{Name: "clear-1b", Provider: "openai"}
+	for _, c := range []struct {
+		chat, clarifier string
+		want            telemetry.Models
+	}{
+		{"", "", telemetry.Models{}},
+		{"larkwheel-7b", "", telemetry.Models{"generate": larkwheel, "rewrite": larkwheel, "fold": larkwheel}},
+		{"", "prompted:openai:clear-1b", telemetry.Models{"gate pre": clear, "gate post": clear}},
+		{"openai:clear-1b", "larkwheel-7b", telemetry.Models{"generate": clear, "rewrite": clear, "fold": clear, "gate pre": larkwheel, "gate post": larkwheel}},
+	} {
+		var s serveCommand
+		s.ChatModel, s.ClarifierModel = c.chat, c.clarifier
+		if got := s.asked(); !maps.Equal(got, c.want) {
+			t.Errorf("%q and %q: %v, want %v", c.chat, c.clarifier, got, c.want)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ollama/ollama/api"
 	"go.uber.org/goleak"
 
+	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/gate/clarifiertest"
 	"github.com/askback/askback/gate/ollama"
@@ -72,6 +73,30 @@ func TestReplies(t *testing.T) {
 				t.Errorf("decision %+v, error %v", d, err)
 			}
 		})
+	}
+}
+
+// TestUsage looks whether all calls of a decision are counted, also one whose reply
+// could not be used; one that was cut has no count.
+func TestUsage(t *testing.T) {
+	good := say(`{"clarification": "Which bike?"}`)
+	for _, tc := range []struct {
+		name  string
+		turns []ollamatest.Turn
+		want  conversation.Usage // a call reads 10 and writes one for each piece
+	}{
+		{"one", []ollamatest.Turn{good}, conversation.Usage{Input: 10, Output: 1}},
+		{"broken, then right", []ollamatest.Turn{{Pieces: []string{`{"clar`, `ifica`}}, good}, conversation.Usage{Input: 20, Output: 3}},
+		{"broken twice", []ollamatest.Turn{say("I think so"), say("yes")}, conversation.Usage{Input: 20, Output: 2}},
+		{"cut, then right", []ollamatest.Turn{{Pieces: []string{`{"clar`}, Cut: true}, good}, conversation.Usage{Input: 10, Output: 1}},
+		{"500", []ollamatest.Turn{{Status: 500, Body: "out of memory"}}, conversation.Usage{}},
+	} {
+		_, c := fake(t, tc.turns...)
+		ctx, used := conversation.MeterUsage(t.Context())
+		_, _ = c.Clarify(ctx, bikes)
+		if used() != tc.want {
+			t.Errorf("%s: %+v, want %+v", tc.name, used(), tc.want)
+		}
 	}
 }
 

@@ -302,6 +302,41 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// counting is a model that counts.
+type counting struct{ llms.Model }
+
+func (c counting) GenerateContent(ctx context.Context, m []llms.MessageContent, o ...llms.CallOption) (*llms.ContentResponse, error) {
+	r, err := c.Model.GenerateContent(ctx, m, o...)
+	if err == nil {
+		r.Choices[0].GenerationInfo = map[string]any{"PromptTokens": 200, "CompletionTokens": 12}
+	}
+	return r, err
+}
+
+// TestModelUsage looks for the tokens of a turn where langchaingo's models tell them,
+// through a model that is a pipeline over a model that is a pipeline.
+func TestModelUsage(t *testing.T) {
+	inner, _ := openPipeline(t, counting{fake.NewFakeLLM([]string{"The deposit is 450. [1]"})})
+	ask := func(m llms.Model, text string) map[string]any {
+		r, err := m.GenerateContent(t.Context(), []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Choices[0].GenerationInfo
+	}
+	model := langchain.NewModel(inner, "m")
+	if _, told := ask(model, "What is the deposit?")["PromptTokens"]; told {
+		t.Error("asking back without a model has tokens")
+	}
+	if info := ask(model, "Cargo"); info["PromptTokens"] != 200 || info["CompletionTokens"] != 12 || info["TotalTokens"] != 212 {
+		t.Errorf("told %v", info)
+	}
+	ctx, used := conversation.MeterUsage(t.Context())
+	if _, err := model.GenerateContent(ctx, []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, "What is the deposit for a Cargo?")}); err != nil || used() != (conversation.Usage{}) {
+		t.Errorf("%+v is counted twice where the reply tells it too, %v", used(), err)
+	}
+}
+
 func TestChatHistory(t *testing.T) {
 	stores := map[string]func(*testing.T) (conversation.Store, error){
 		"memory": func(*testing.T) (conversation.Store, error) { return conversation.NewMemory(), nil },

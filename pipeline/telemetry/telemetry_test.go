@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -96,6 +98,25 @@ func TestObserve(t *testing.T) {
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// TestDocumented looks for each instrument with its labels in the package's
+// documentation.
+func TestDocumented(t *testing.T) {
+	source, err := os.ReadFile("telemetry.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, code, _ := strings.Cut(string(source), "\npackage ")
+	named := regexp.MustCompile(`"((?:askback|gen_ai)\.[a-z_.]+)"`).FindAllStringSubmatch(code, -1)
+	if len(named) < 15 {
+		t.Fatalf("only %d names were found in the code", len(named))
+	}
+	for _, m := range named {
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(m[1]) + `(?:[ ,;:()]|\n|$)`).MatchString(doc) {
+			t.Errorf("the documentation does not name %s", m[1])
+		}
 	}
 }
 
