@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/conversation/internal/sqlstore"
 	"github.com/askback/askback/conversation/storetest"
 )
 
@@ -232,7 +233,7 @@ func TestErrorKinds(t *testing.T) {
 	}{
 		{said("28P01"), false, true}, {said("28000"), false, true},
 		{said("57P03"), true, false}, {said("57P01"), true, false}, {said("53300"), true, false}, {said("08006"), true, false},
-		{said("3D000"), false, false}, {said("42501"), false, false}, {said("57014"), false, false}, {said("53100"), false, false},
+		{said("3D000"), false, false}, {said("42501"), false, false}, {said("57014"), false, false}, {said("53100"), false, false}, {sqlstore.ErrLate, true, false},
 		{driver.ErrBadConn, true, false}, {io.ErrUnexpectedEOF, true, false}, {syscall.ECONNRESET, true, false},
 		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true, false},
 		{context.Canceled, false, false}, {context.DeadlineExceeded, false, false}, {errors.New("other"), false, false},
@@ -241,6 +242,52 @@ func TestErrorKinds(t *testing.T) {
 		if errors.Is(err, ErrUnavailable) != tc.unavailable || errors.Is(err, ErrDenied) != tc.denied || !errors.Is(err, tc.err) || !strings.Contains(err.Error(), "host:5432/talk") {
 			t.Errorf("%v: unavailable %t, denied %t", err, errors.Is(err, ErrUnavailable), errors.Is(err, ErrDenied))
 		}
+		if full := strings.Contains(err.Error(), "disk is full"); errors.Is(err, conversation.ErrFull) != full {
+			t.Errorf("%v: full %t", err, !full)
+		}
+	}
+}
+
+// A wrong port is told in about a second, and one where somebody listens who never says
+// anything in about three.
+func TestFailsFast(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for where, most := range map[string]time.Duration{"127.0.0.1:1": 2 * startTime, silent.Addr().String(): 2 * connectTime} {
+		start := time.Now()
+		_, err := Open(t.Context(), "postgres://ada@"+where+"/talk?sslmode=disable", Options{})
+		if took := time.Since(start); !errors.Is(err, ErrUnavailable) || took > most {
+			t.Errorf("%s: %v after %v, want that it is unavailable within %v", where, err, took, most)
+		}
+	}
+}
+
+// A server that holds all its processes makes a turn fail in a bounded time.
+func TestPaused(t *testing.T) {
+	if server == "" {
+		t.Skip("ASKBACK_TEST_POSTGRES is not set")
+	}
+	s := open(t, in(t, server, name), storetest.Options{})
+	slow := sqlstore.New(s.DB(), sqlstore.Dialect{Rewrite: rewrite, Read: &sql.TxOptions{}, Explain: database{"here"}.explain, Limit: 100 * time.Millisecond}, Options{})
+	tx, err := s.DB().Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec("LOCK TABLE conversation"); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if _, err := slow.Load(t.Context(), "x", 0); !errors.Is(err, ErrUnavailable) || time.Since(start) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(start))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := slow.Load(ctx, "x", 0); errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the caller's own time: %v", err)
 	}
 }
 
