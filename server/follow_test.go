@@ -423,6 +423,117 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// pipes are connections that hold nothing: what is written waits until it is read.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// readers gives what begins the turn "k" as a stream over a connection of its own, and
+// reads nothing of it.
+func (b *bench) readers() func() net.Conn {
+	p := make(pipes)
+	served := &http.Server{Handler: b.server.Handler()}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = served.Serve(p)
+	}()
+	b.t.Cleanup(func() {
+		close(p)
+		served.Close()
+		<-done
+	})
+	return func() net.Conn {
+		b.t.Helper()
+		c, far := net.Pipe()
+		p <- far
+		b.t.Cleanup(func() { c.Close() })
+		body := fmt.Sprintf(`{"text": %q, "key": "k"}`, question)
+		if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: %s\r\nContent-Length: %d\r\n\r\n%s", turns, asStream, len(body), body); err != nil {
+			b.t.Fatal(err)
+		}
+		return c
+	}
+}
+
+// A reader who takes an answer byte by byte, for longer than one who takes nothing is
+// waited for, gets it to its end.
+func TestByteByByte(t *testing.T) {
+	server.SetPatience(time.Second)
+	defer server.SetPatience(time.Minute)
+	w := &writer{pieces: []string{strings.Repeat("word ", 20_000), strings.Repeat("more ", 20_000)}}
+	b := newBench(t, w, conversation.NewMemory(), nil)
+	slow := b.readers()()
+	eventually(t, "the turn ends", func() bool { return len(b.stored()) == 1 })
+	one := make([]byte, 1)
+	var got strings.Builder
+	start := time.Now()
+	for !strings.HasSuffix(got.String(), "event: end\ndata: {}\n\n\r\n") { // of the last chunk
+		if _, err := slow.Read(one); err != nil {
+			t.Fatalf("after %d bytes and %v: %v", got.Len(), time.Since(start), err)
+		}
+		got.Write(one)
+		if got.Len()%128 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if took := time.Since(start); took < 2*time.Second {
+		t.Errorf("it took %v, which proves nothing", took)
+	}
+	if n := strings.Count(got.String(), "event: delta"); n != 2 || got.Len() < 2*2*100_000 {
+		t.Errorf("%d bytes, %d deltas", got.Len(), n)
+	}
+}
+
+// Readers who never read cost little memory, hold neither their turn nor another up, and
+// are given up in the end.
+func TestDeafReaders(t *testing.T) {
+	server.SetPatience(3 * time.Second)
+	defer server.SetPatience(time.Minute)
+	w := &writer{pieces: []string{strings.Repeat("word ", 1<<20), strings.Repeat("more ", 1<<20)}} // 10 MiB
+	b := newBench(t, w, conversation.NewMemory(), nil)
+	reader := b.readers()
+	first := reader()
+	eventually(t, "the turn ends", func() bool { return len(b.stored()) == 1 })
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before, goroutines := heap(), runtime.NumGoroutine()
+	const readers = 100
+	for range readers {
+		reader() // of the same turn
+	}
+	eventually(t, "all are served", func() bool { return runtime.NumGoroutine() >= goroutines+readers })
+	time.Sleep(200 * time.Millisecond)
+	if each := (heap() - before) / readers; each > 256<<10 {
+		t.Errorf("each reader holds %d KiB", each>>10)
+	}
+	w.pieces = []string{"200"}
+	start := time.Now()
+	var r server.TurnResult
+	if b.get("POST", "/api/conversations/other/turns", message{"text": question}, &r); r.Text != "200" || time.Since(start) > 2*time.Second {
+		t.Errorf("another turn: %q after %v", r.Text, time.Since(start))
+	}
+	eventually(t, "they are given up", func() bool { return runtime.NumGoroutine() < goroutines+readers/2 })
+	if text, err := io.ReadAll(first); err != nil || strings.Contains(string(text), "event: end") {
+		t.Errorf("the first has %d bytes to the end, %v", len(text), err)
+	}
+	if s := follow(t, b.do(t.Context(), "GET", turns+"/k/events", nil)); len(s.text) != 10<<20 || !s.ended {
+		t.Errorf("who reads has %d bytes, ended %v", len(s.text), s.ended)
+	}
+}
+
 // What goes wrong in a turn ends its stream with a problem; the message can be sent
 // again with its key.
 func TestGoesWrong(t *testing.T) {

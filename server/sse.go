@@ -56,26 +56,49 @@ func (e *eventStream) comment() error {
 	return e.flush()
 }
 
-// event adds an event, which flush sends. An event without a number has number 0.
-func (e *eventStream) event(number int, ev event) {
+// What is sent goes in pieces: no more than so much is gathered of a turn's events, so
+// that a reader holds no second copy of the turn, and only so much has to be taken within
+// patience, so that a reader who is slow is not held for one who takes nothing.
+const (
+	gathered = 64 << 10
+	taken    = 8 << 10
+)
+
+// event adds an event, which flush sends if there was no need to send it already. An
+// event without a number has number 0.
+func (e *eventStream) event(number int, ev event) (err error) {
 	if number > 0 {
 		e.buffer.WriteString("id: " + strconv.Itoa(number) + "\n")
 	}
 	e.buffer.WriteString("event: " + ev.name + "\ndata: ")
-	e.buffer.Write(ev.data) // JSON on one line
+	if e.buffer.Len()+len(ev.data) <= gathered {
+		e.buffer.Write(ev.data) // JSON on one line
+	} else if err = e.flush(); err == nil {
+		err = e.send(ev.data)
+	}
 	e.buffer.WriteString("\n\n")
+	return err
 }
 
 // flush sends what was added.
 func (e *eventStream) flush() error {
 	defer e.buffer.Reset()
-	if err := e.control.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return err
+	return e.send(e.buffer.Bytes())
+}
+
+func (e *eventStream) send(b []byte) error {
+	for piece := range slices.Chunk(b, taken) {
+		if err := e.control.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		if _, err := e.w.Write(piece); err != nil {
+			return err
+		}
+		if err := e.control.Flush(); err != nil {
+			return err
+		}
 	}
-	if _, err := e.w.Write(e.buffer.Bytes()); err != nil {
-		return err
-	}
-	return e.control.Flush()
+	return nil
 }
 
 // stream sends a turn's events after the first n until its end, or until the
@@ -96,13 +119,14 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, t *turn, n int) 
 		events, ended, more := t.since(n)
 		for _, ev := range events {
 			n++
-			e.event(n, ev)
-		}
-		if len(events) > 0 {
-			if err := e.flush(); err != nil {
+			if err := e.event(n, ev); err != nil {
 				s.cut(r, err)
 				return
 			}
+		}
+		if err := e.flush(); err != nil {
+			s.cut(r, err)
+			return
 		}
 		if ended {
 			return

@@ -409,9 +409,10 @@ func (s *Server) streamUpload(w http.ResponseWriter, r *http.Request, d *Documen
 			if !ok {
 				return
 			}
-			e.event(n, ev)
+			if err = e.event(n, ev); err == nil {
+				err = e.flush()
+			}
 			n++
-			err = e.flush()
 		case <-beat.C:
 			err = e.comment()
 		}
