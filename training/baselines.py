@@ -79,6 +79,11 @@ def run(train, judged, gate: str) -> dict:
     return result
 
 
+def line(**fields) -> str:
+    """A line of the report; what a figure has no value for is null."""
+    return json.dumps({k: None if isinstance(v, float) and math.isnan(v) else v for k, v in fields.items()})
+
+
 def main() -> None:
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--data", default=os.path.join(HERE, "data"))
@@ -89,14 +94,14 @@ def main() -> None:
     for gate in ("pre", "post"):
         for split, figures in run(splits["train"], judged, gate).items():
             for name, f in figures.items():
-                print(json.dumps({"gate": gate, "split": split, "baseline": name, **f}))
+                print(line(gate=gate, split=split, baseline=name, **f))
     if args.public:
         train, held = (data.public_sets(args.public, h) for h in (False, True))
         for name in data.GATE2_SETS:
             judged = {name: held[name][: evaluate.PUBLIC_CASES]}
             for figures in run(train[name], judged, "post").values():
                 for baseline, f in figures.items():
-                    print(json.dumps({"gate": "post", "split": name, "baseline": baseline, **f}))
+                    print(line(gate="post", split=name, baseline=baseline, **f))
 
 
 if __name__ == "__main__":

@@ -149,6 +149,8 @@ def main() -> None:
     gpu = model.best_device() != "cpu"
     cases = data.read_jsonl(os.path.join(HERE, "data", "train.jsonl"))
     plan = planned(cases, dict(o.split("=", 1) for o in args.other), bool(args.public))
+    for run in plan:
+        run.cases = run.cases[: args.limit or None]
     if args.only:
         plan = [r for r in plan if r.folder in args.only]
 
