@@ -187,6 +187,13 @@ func TestAlsoAsked(t *testing.T) {
 	b := newBench(t, gate.Policy{})
 	b.ask(t, "What is the deposit?")
 	r := b.ask(t, "the Cargo. Also, when are you open on Mondays?")
+	var stages []string
+	for _, stage := range r.Trace.Stages {
+		stages = append(stages, stage.Name)
+	}
+	if want := []string{"claim", "fold", "retrieve", "retrieve", "generate"}; !slices.Equal(stages, want) {
+		t.Errorf("stages %q, want %q: both searches are told", stages, want)
+	}
 	q := b.quoter.requests[len(b.quoter.requests)-1]
 	var ids []string
 	for _, p := range q.Passages {
