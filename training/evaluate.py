@@ -152,12 +152,10 @@ def report(predictions: str, over: float = 0.03) -> list[dict]:
                                   **{f"right_{n}": round(float(np.mean(
                                       [(r[logit] > t) == r[label] for r in mine])), 3)
                                      for n, t in (("natural", 0.0), ("strict", strict))}})
-    for path in sorted(os.listdir(predictions)):
-        if path.startswith("public-"):
-            rows = data.read_jsonl(os.path.join(predictions, path))
-            gate = "pre" if rows[0]["pre"] is not None else "post"
-            lines.append({"gate": gate, "split": path[7:-6], "threshold": "natural",
-                          **figures_of(rows, gate, 0.0)})
+    public = os.path.join(predictions, "public.jsonl")
+    for row in data.read_jsonl(public) if os.path.exists(public) else []:
+        figures = gate_figures(row["labels"], row["logits"], range(len(row["labels"])))
+        lines.append({"gate": row["gate"], "split": row["set"], "threshold": "natural", **rounded(figures)})
     return lines
 
 
@@ -182,9 +180,6 @@ def main() -> None:
         tokenizer = data.load_tokenizer(args.base)
         clarifier = export.load_exported(args.base, args.adapter).to(model.best_device())
         sets = {s: data.read_jsonl(f"{args.data}/{s}.jsonl") for s in ("validation", "test")}
-        if args.public:
-            sets |= {"public-" + n: c[:PUBLIC_CASES]
-                     for n, c in data.public_sets(args.public, True).items()}
         os.makedirs(args.out, exist_ok=True)
         for name, cases in sets.items():
             examples = [data.example(tokenizer, c) for c in cases]
@@ -192,6 +187,14 @@ def main() -> None:
             with open(os.path.join(args.out, name + ".jsonl"), "w", encoding="utf-8") as file:
                 for row in rows_of(cases, examples, found):
                     print(json.dumps(row, ensure_ascii=False), file=file)
+        if args.public:  # labels and logits alone: their texts and ids are not ours to publish
+            with open(os.path.join(args.out, "public.jsonl"), "w", encoding="utf-8") as file:
+                for name, cases in data.public_sets(args.public, True).items():
+                    examples = [data.example(tokenizer, c) for c in cases[:PUBLIC_CASES]]
+                    found = predict(clarifier, examples)
+                    gate, logit = ("post", "gate2") if name in data.GATE2_SETS else ("pre", "gate1")
+                    print(json.dumps({"set": name, "gate": gate, "labels": [int(getattr(e, gate)) for e in examples],
+                                      "logits": [round(f[logit], 4) for f in found]}), file=file)
     for line in report(args.out):
         print(json.dumps(line))
 

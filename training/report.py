@@ -4,7 +4,7 @@
     python report.py --check          # fails if they would change
 
 Reads predictions/: program-{validation,test}.jsonl, what the program decides
-(`askback eval --predictions`); {validation,test}.jsonl and public-*.jsonl, the
+(`askback eval --predictions`); {validation,test}.jsonl and public.jsonl, the
 model's own logits (`evaluate.py`); runs.jsonl, one line a training run that the
 learning curve and the ablations compare; baselines.jsonl (`baselines.py`).
 Confidence intervals are 95 %, from 1,000 samples of contrastive groups with
@@ -206,19 +206,14 @@ def public() -> str:
     own = {(b["split"], b["baseline"].split(",")[0]): b["auc"] for b in read("baselines.jsonl")
            if not b["baseline"].endswith("naive Bayes")}
     out = []
-    for name in sorted(os.listdir(PREDICTIONS)):
-        if not name.startswith("public-"):
-            continue
-        rows = read(name)
-        gate = "pre" if rows[0]["pre"] is not None else "post"
-        y = np.array([r[gate] for r in rows])
-        score = np.array([r["gate" + GATES[gate]] for r in rows])
+    for row in sorted(read("public.jsonl"), key=lambda r: (GATES[r["gate"]], r["set"])):
+        name, y, score = row["set"], np.array(row["labels"]), np.array(row["logits"])
         f = figures(y, score > 0, score)
-        out.append([GATES[gate], name[7:-6], f"{len(rows)} ({int(y.sum())})",
+        out.append([name, GATES[row["gate"]], f"{len(y)} ({y.sum()})",
                     *(number(f[n]) for n in ("AUC", "accuracy", "recall", "F1", "over-asking")),
-                    *(number(own.get((name[7:-6], b))) for b in ("question words", "lengths and counts")),
-                    PUBLISHED.get(name[7:-6], "–")])
-    return table(head, [[r[1], r[0], *r[2:]] for r in sorted(out)])
+                    *(number(own.get((name, b))) for b in ("question words", "lengths and counts")),
+                    PUBLISHED.get(name, "–")])
+    return table(head, out)
 
 
 def runs() -> str:

