@@ -5,6 +5,8 @@ package faults
 import (
 	"bufio"
 	"context"
+	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -18,13 +20,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	_ "modernc.org/sqlite"
 
 	"github.com/askback/askback/bench/load"
 	"github.com/askback/askback/internal/ollamatest"
@@ -51,6 +56,13 @@ type program struct{ *testing.M }
 
 func (p program) Run() int {
 	flag.Parse()
+	if path := os.Getenv(held); path != "" {
+		if err := holds(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	folder, err := os.MkdirTemp("", "askback-faults")
 	if err == nil {
 		defer os.RemoveAll(folder)
@@ -111,6 +123,11 @@ func talk(t *testing.T, url func() string, last *load.Server, fault func(ctx con
 		t.Fatal(err)
 	}
 	t.Logf("\n%s", count)
+	for fault, n := range count.Faults {
+		if strings.HasPrefix(fault, "500") {
+			t.Errorf("%d times a problem without a name: %s", n, fault)
+		}
+	}
 	if !count.Sound() || count.Answered != count.Sent || count.Stored != count.Sent || count.Sent == 0 {
 		t.Errorf("turns are lost, doubled, out of order or never answered; the server says: %s", tail(last.Log()))
 	}
@@ -257,14 +274,24 @@ func TestQdrant(t *testing.T) {
 	})
 }
 
-// TestBreaker kills Qdrant: after some questions that fail for it the next ones are
-// told at once that it is left alone, and readiness names it; once it is back questions
-// are answered again.
+// TestBreaker kills Qdrant, and then PostgreSQL: after some questions that fail for it the
+// next ones are told at once that it is left alone, and for how long, and readiness names
+// it; once it is back questions are answered again.
 func TestBreaker(t *testing.T) {
-	q := qdranttest.Start(t)
-	s := start(t, ingest(t, q.Addr))
+	t.Run("Qdrant", func(t *testing.T) {
+		q := qdranttest.Start(t)
+		breaks(t, start(t, ingest(t, q.Addr)), "Qdrant", func() error { q.Kill(); return nil }, func() error { q.Restart(t); return nil })
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		url, do := postgres(t)
+		breaks(t, start(t, nil, "--store", url), "PostgreSQL", func() error { return do("kill") }, func() error { return do("again") })
+	})
+}
+
+// breaks kills a service of a server and brings it back.
+func breaks(t *testing.T, s *load.Server, service string, kill, again func() error) {
 	asked := 0
-	ask := func() (status int, text string) {
+	ask := func() (status int, text string, retry time.Duration) {
 		asked++
 		body := strings.NewReader(`{"text":"What does ERR-5172 mean?"}`)
 		resp, err := http.Post(fmt.Sprintf("%s/api/conversations/breaker-%d/turns", s.URL, asked), "application/json", body)
@@ -276,28 +303,44 @@ func TestBreaker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
-			t.Errorf("%s without Retry-After: %s", resp.Status, data)
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+			if err != nil || seconds < 1 || seconds > 5 {
+				t.Errorf("%s with Retry-After %q: %s", resp.Status, resp.Header.Get("Retry-After"), data)
+			}
+			retry = time.Duration(seconds) * time.Second
 		}
-		return resp.StatusCode, string(data)
+		return resp.StatusCode, string(data), retry
 	}
-	if status, text := ask(); status != http.StatusOK {
+	if status, text, _ := ask(); status != http.StatusOK {
 		t.Fatalf("%d %s", status, text)
 	}
-	q.Kill()
+	if err := kill(); err != nil {
+		t.Fatal(err)
+	}
+	var slowest time.Duration
 	for end := time.Now().Add(2 * time.Minute); ; {
 		began := time.Now()
-		status, text := ask()
-		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"service":"Qdrant"`) {
+		status, text, _ := ask()
+		took := time.Since(began)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"service":"`+service+`"`) {
 			t.Fatalf("%d %s", status, text)
 		}
 		if strings.Contains(text, "left alone") {
-			t.Logf("question %d is refused in %s", asked, time.Since(began).Round(time.Millisecond))
+			t.Logf("question %d is refused in %s; one before took %s at most", asked, took.Round(time.Millisecond), slowest.Round(time.Millisecond))
+			if took > time.Second {
+				t.Errorf("a question is refused in %s", took)
+			}
 			break
 		}
-		if time.Now().After(end) {
+		if slowest = max(slowest, took); time.Now().After(end) {
 			t.Fatalf("the circuit does not open: %s", text)
 		}
+	}
+	time.Sleep(1500 * time.Millisecond)
+	_, text, retry := ask()
+	if !strings.Contains(text, "left alone") || retry > 4*time.Second {
+		t.Errorf("a while later it is to be tried again in %s: %s", retry, text)
 	}
 	resp, err := http.Get(s.URL + "/readyz")
 	if err != nil {
@@ -305,12 +348,14 @@ func TestBreaker(t *testing.T) {
 	}
 	state, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(state), "Qdrant") {
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(state), service) {
 		t.Errorf("readiness: %s %s %v", resp.Status, state, err)
 	}
-	q.Restart(t)
+	if err := again(); err != nil {
+		t.Fatal(err)
+	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		status, text := ask()
+		status, text, _ := ask()
 		if status == http.StatusOK {
 			break
 		}
@@ -377,14 +422,15 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// TestDiskFull fills the disk of the store under load, and frees it again. It needs a
+// TestDiskFull fills the disk of the store and of the index under load, and frees it
+// again: what finds no room is told so, and is answered once there is some. It needs a
 // small file system of its own, which root can make.
 func TestDiskFull(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("a small file system can be made by root alone")
 	}
 	disk := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk).CombinedOutput(); err != nil {
 		t.Skipf("no small file system can be made here: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
@@ -392,22 +438,172 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	s := start(t, nil, "--store", filepath.Join(disk, "talk.db"))
+	s := start(t, nil, "--sample", "--store", filepath.Join(disk, "talk.db"), "--index", filepath.Join(disk, "index.db"))
 	filler := filepath.Join(disk, "filler")
-	talk(t, only(s), s, func(ctx context.Context) error {
-		return each(ctx, size(1, 10), time.Second, func(int) error {
+	count := talk(t, only(s), s, func(ctx context.Context) error {
+		return each(ctx, size(1, 10), time.Second, func(n int) error {
 			f, err := os.Create(filler)
 			if err != nil {
 				return err
 			}
-			defer f.Close()
-			if _, err := io.Copy(f, io.LimitReader(zeros{}, 4<<20)); err == nil {
-				return fmt.Errorf("the disk takes 4 MiB and should take 2")
+			_, err = io.Copy(f, io.LimitReader(zeros{}, 16<<20))
+			f.Close() // or its room is not freed when it is removed
+			if err == nil {
+				return fmt.Errorf("the disk takes 16 MiB and should take 8")
 			}
 			time.Sleep(3 * time.Second)
-			return os.Remove(filler)
+			status, text, err := upload(ctx, s, fmt.Sprintf("new-%d.md", n))
+			if err != nil || status != http.StatusInsufficientStorage || !strings.Contains(text, "index.db is full") || !strings.Contains(text, `"code":"full"`) {
+				t.Errorf("an upload without room: %d %s %v", status, text, err)
+			}
+			if err := os.Remove(filler); err != nil {
+				return err
+			}
+			if status, text, err := upload(ctx, s, fmt.Sprintf("new-%d.md", n)); err != nil || status != http.StatusOK {
+				t.Errorf("an upload with room again: %d %s %v", status, text, err)
+			}
+			return nil
 		})
 	})
+	if count.Faults["507 full"] == 0 {
+		t.Errorf("nobody was told that the disk is full: %v", count.Faults)
+	}
+}
+
+// upload sends a document of many passages.
+func upload(ctx context.Context, s *load.Server, name string) (status int, text string, err error) {
+	var content strings.Builder
+	for n := range 100 {
+		fmt.Fprintf(&content, "# Part %d\n\nOf %s.\n\n", n, name)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, s.URL+"/api/documents/"+name, strings.NewReader(content.String()))
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
+		err = errors.Join(err, errors.New("no Retry-After"))
+	}
+	return resp.StatusCode, string(body), err
+}
+
+// TestLocked has another process hold the index, and then the conversations: an upload, or
+// a question, is told so, what needs the other file alone goes on, and all is well once
+// it is done.
+func TestLocked(t *testing.T) {
+	dir := t.TempDir()
+	index, store := filepath.Join(dir, "index.db"), filepath.Join(dir, "talk.db")
+	s := start(t, nil, "--sample", "--index", index, "--store", store)
+	ask := func(key string) (status int, text string) {
+		resp, err := http.Post(s.URL+"/api/conversations/locked/turns", "application/json", strings.NewReader(`{"text":"What does ERR-5172 mean?","key":"`+key+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	put := func() (status int, text string) {
+		status, text, err := upload(t.Context(), s, "new.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status, text
+	}
+
+	release := hold(t, index)
+	began := time.Now()
+	if status, text := put(); status != http.StatusServiceUnavailable || !strings.Contains(text, `"service":"index"`) || !strings.Contains(text, "locked by another process") || !strings.Contains(text, "try again") {
+		t.Errorf("an upload: %d %s", status, text)
+	}
+	t.Logf("an upload is refused in %s", time.Since(began).Round(time.Millisecond))
+	if status, text := ask("1"); status != http.StatusOK {
+		t.Errorf("a question while the index is held: %d %s", status, text)
+	}
+	if resp, err := http.Get(s.URL + "/api/documents"); err != nil {
+		t.Error(err)
+	} else {
+		list, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || strings.Contains(string(list), "new.md") {
+			t.Errorf("the documents: %s %s %v", resp.Status, list, err)
+		}
+	}
+	release()
+	if status, text := put(); status != http.StatusOK {
+		t.Errorf("an upload after that: %d %s", status, text)
+	}
+
+	release = hold(t, store)
+	if status, text := ask("2"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"service":"conversations"`) || !strings.Contains(text, "another process") {
+		t.Errorf("a question while the conversations are held: %d %s", status, text)
+	}
+	release()
+	if status, text := ask("2"); status != http.StatusOK {
+		t.Errorf("a question after that: %d %s", status, text)
+	}
+}
+
+// hold lets another process hold a SQLite file as one that writes does.
+func hold(t *testing.T, path string) (release func()) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), held+"="+path)
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() {
+		in.Close()
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(release)
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the file is not held: %q %v", line, err)
+	}
+	return release
+}
+
+// held names the variable that makes this program hold a file until its standard input
+// ends.
+const held = "ASKBACK_TEST_HOLD"
+
+func holds(path string) error {
+	db, err := sql.Open("sqlite", path+"?_txlock=immediate")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	fmt.Println("held")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 type zeros struct{}
@@ -415,7 +611,8 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // TestClients has clients that are slow or leave while others talk: a body that comes
-// byte by byte, an answer that nobody reads, connections that end in mid-turn.
+// byte by byte, an answer that is read byte by byte or by nobody, connections that end in
+// mid-turn.
 func TestClients(t *testing.T) {
 	s := start(t, nil, "--store", filepath.Join(t.TempDir(), "talk.db"))
 	host := strings.TrimPrefix(s.URL, "http://")
@@ -464,9 +661,25 @@ func TestClients(t *testing.T) {
 		}); err != nil {
 			return err
 		}
-		// Who left has the answer when they come back.
-		for n := range size(10, 200) {
-			where := fmt.Sprintf("%s/api/conversations/leaves-%d/export", s.URL, n)
+		reads, err := dial()
+		if err != nil {
+			return err
+		}
+		open = append(open, reads)
+		if _, err := io.WriteString(reads, head("reads-0")+body); err != nil {
+			return err
+		}
+		var got strings.Builder
+		for one := make([]byte, 1); !strings.Contains(got.String(), "event: end"); {
+			if _, err := reads.Read(one); err != nil {
+				return fmt.Errorf("an answer that is read byte by byte: %w after %q", err, got.String())
+			}
+			got.Write(one)
+			time.Sleep(time.Millisecond)
+		}
+		// Who left, or never read, has the answer when they come back.
+		for n := range 2 * size(10, 200) {
+			where := fmt.Sprintf("%s/api/conversations/%s-%d/export", s.URL, []string{"leaves", "deaf"}[n%2], n/2)
 			for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 				resp, err := http.Get(where)
 				if err != nil {
@@ -478,7 +691,7 @@ func TestClients(t *testing.T) {
 					break
 				}
 				if time.Now().After(end) {
-					return fmt.Errorf("leaves-%d: the answer is not there: %s %.300s", n, resp.Status, text)
+					return fmt.Errorf("%s: the answer is not there: %s %.300s", where, resp.Status, text)
 				}
 			}
 		}

@@ -34,6 +34,7 @@ const (
 	serviceOllama   = "Ollama"
 	servicePostgres = "PostgreSQL"
 	serviceIndex    = "index"
+	serviceStore    = "conversations"
 	serviceDisk     = "disk"
 )
 
@@ -298,7 +299,7 @@ func blamed(err error) string {
 		{qdrant.ErrUnavailable, serviceQdrant}, {qdrant.ErrDenied, serviceQdrant}, {qdrant.ErrMismatch, serviceQdrant},
 		{ollama.ErrUnreachable, serviceOllama}, {ollama.ErrNoModel, serviceOllama},
 		{postgres.ErrUnavailable, servicePostgres}, {postgres.ErrDenied, servicePostgres},
-		{local.ErrLocked, serviceIndex},
+		{local.ErrLocked, serviceIndex}, {sqlite.ErrLocked, serviceStore},
 		{conversation.ErrFull, serviceDisk}, {retrieval.ErrFull, serviceDisk}, {syscall.ENOSPC, serviceDisk},
 	} {
 		if errors.Is(err, k.err) {

@@ -37,11 +37,16 @@ var upgrade2 string
 // Options for a store. The zero value works.
 type Options = sqlstore.Options
 
+// ErrLocked is the kind of error for a file that another process was writing to for too
+// long.
+var ErrLocked = errors.New("the file of the conversations is locked by another process")
+
 // FileError says that a file cannot be used as a store of conversations.
 type FileError struct {
 	Path    string
 	Problem string // what is wrong, and what to do
 	Err     error  // SQLite's own error, if there is one
+	Kind    error  // conversation.ErrFull or ErrLocked, which pass; or nil
 }
 
 func (e *FileError) Error() string {
@@ -55,17 +60,8 @@ func (e *FileError) Error() string {
 // Unwrap gives SQLite's own error.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Is reports whether the file could not grow, for conversation.ErrFull.
-func (e *FileError) Is(target error) bool {
-	var se *sqlite.Error
-	return target == conversation.ErrFull && errors.As(e.Err, &se) && isFull(se.Code())
-}
-
-// isFull reports whether SQLite's code says that the disk is full. The file of shared
-// memory beside the database has a code of its own.
-func isFull(code int) bool {
-	return code&0xff == sqlite3.SQLITE_FULL || code == sqlite3.SQLITE_IOERR_SHMSIZE
-}
+// Is reports whether the error is of that kind.
+func (e *FileError) Is(kind error) bool { return e.Kind != nil && kind == e.Kind }
 
 // Store keeps conversations in one SQLite file.
 type Store struct {
@@ -226,10 +222,15 @@ func (s *Store) explain(doing string, err error) error {
 	}
 	var se *sqlite.Error
 	if errors.As(err, &se) {
-		if isFull(se.Code()) {
-			return &FileError{Path: s.path, Problem: "the disk is full; nothing was stored; free some space and try again", Err: err}
+		full := &FileError{Path: s.path, Problem: "the disk is full; nothing was stored; free some space and try again", Err: err, Kind: conversation.ErrFull}
+		if se.Code() == sqlite3.SQLITE_IOERR_SHMSIZE { // of the file of shared memory beside the database
+			return full
 		}
 		switch se.Code() & 0xff {
+		case sqlite3.SQLITE_FULL:
+			return full
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+			return &FileError{Path: s.path, Problem: "another process has been writing to it for more than 10 seconds; nothing was stored; try again when it is done", Err: err, Kind: ErrLocked}
 		case sqlite3.SQLITE_NOTADB:
 			return &FileError{Path: s.path, Problem: "this is not a SQLite database, or its beginning is damaged; it was left as it is; give another path, or restore it from a copy", Err: err}
 		case sqlite3.SQLITE_CORRUPT:
