@@ -10,9 +10,10 @@ import (
 // quotable gives the words of a passage as a citation shows them: raw, which
 // is what stands there, or its longest clean part.
 func quotable(raw string) string {
-	best, start := "", 0
+	best, start, before := "", 0, ' '
 	for i, r := range raw {
-		if !untrusted.Hidden(r) || strings.HasPrefix(raw[i:], "\r\n") {
+		hidden := untrusted.HiddenAfter(before, r) && !strings.HasPrefix(raw[i:], "\r\n")
+		if before = r; !hidden {
 			continue
 		}
 		if i-start > len(best) {

@@ -16,10 +16,11 @@ import (
 
 // Clarifier is the embedded clarifier. It is safe for concurrent use.
 type Clarifier struct {
-	model   *encoder.Model
-	adapter *encoder.Adapter
-	heads   *heads
-	config  config
+	model    *encoder.Model
+	embedder *encoder.Embedder // of the base, to see what the dialogue bears on
+	adapter  *encoder.Adapter
+	heads    *heads
+	config   config
 }
 
 var (
@@ -94,7 +95,7 @@ func New(adapter fs.FS) (*Clarifier, error) {
 	if adapter == nil {
 		adapter = embeddedAdapter()
 	}
-	c := &Clarifier{model: model}
+	c := &Clarifier{model: model, embedder: encoder.NewEmbedder(model)}
 	if err := c.load(adapter); err != nil {
 		return nil, fmt.Errorf("loading the clarifier's adapter: %w", err)
 	}
@@ -193,6 +194,7 @@ func (c *Clarifier) Name() string { return c.config.Name }
 // Clarify reads r and says how likely it is that answering would be a guess,
 // and what to ask.
 func (c *Clarifier) Clarify(ctx context.Context, r gate.Request) (gate.Verdict, error) {
+	r = c.withoutPreamble(r)
 	x, err := c.read(ctx, r)
 	if err != nil {
 		return gate.Verdict{}, err
@@ -240,6 +242,7 @@ func (c *Clarifier) score(r gate.Request, x reading) float64 {
 
 // Features gives what the decision on r rests on, for fitting it.
 func (c *Clarifier) Features(ctx context.Context, r gate.Request) ([]Feature, error) {
+	r = c.withoutPreamble(r)
 	x, err := c.read(ctx, r)
 	if err != nil {
 		return nil, err
@@ -273,8 +276,8 @@ func (c *Clarifier) read(ctx context.Context, r gate.Request) (reading, error) {
 	x := read(r, segments, pre, &post)
 	alone := gate.Request{Stage: gate.Pre, History: r.History, Question: r.Question}
 	x.unclearAlone = signsOfUnclear(alone, x) && c.score(alone, x) >= c.Threshold(gate.Pre)
-	x.plain = plain(r)
-	return x, nil
+	x.plain, err = c.plain(ctx, r)
+	return x, err
 }
 
 func (c *Clarifier) forward(ctx context.Context, segments []segment) (output, error) {

@@ -261,6 +261,10 @@ func TestPlainIsPrecise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	clarifier, err := New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var right, wrong, clear int
 	for _, c := range cases {
 		ask, ok := c.Label(gate.Post)
@@ -270,7 +274,11 @@ func TestPlainIsPrecise(t *testing.T) {
 		if !ask {
 			clear++
 		}
-		if plain(c.Request(gate.Post)) == nil {
+		family, err := clarifier.plain(t.Context(), c.Request(gate.Post))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if family == nil {
 			continue
 		}
 		if ask {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -47,11 +46,17 @@ var commands = []command{
 	shape("conversation|chat history|dialogue|message|data", `\b(?:send|post|forward|upload|exfiltrate)\b[^.!?\n]{0,30}\b(?:this|the|whole|entire|chat|user'?s?) (?:whole |entire )?(?:conversation|chat history|dialogue|messages?|data)\b[^.!?\n]{0,20}\b(?:to|at)\s+(?:https?://|\S+@)`),
 	shape("respond|reply|answer", `^\W{0,4}(?:respond|reply|answer)\s+(?:(?:only|exactly)\s+(?:with|in|by)\b|with\s+(?:exactly|only|the (?:word|phrase|following))\b|(?:to\s+)?(?:every|all)\s+(?:questions?|messages?)\s+(?:with|in|by)\b)`),
 	shape("system|assistant|developer", `^\W{0,4}(?:system|assistant|developer)\s*(?:prompt|message|note)?\s*:\s*(?:you|ignore|always|never|from now|please|do not|ask|tell|request|new|reply|respond|say)\b`),
+	shape("system|assistant|developer|admin", `[\[<{]\s*/?\s*(?:system|assistant|developer|admin)(?:[- ]?(?:prompt|message|note|reminder))?\b[^\]>}\n]{0,40}[\]>}]`),
+	shape(`"tool|"function|tool output|tool result|function result|function output`, `"(?:tool|function)(?:_name)?"\s*:[^\n]*"(?:result|output)"\s*:|\b(?:tool|function) (?:output|result)\b\s*(?:\([^)\n]*\)\s*)?:`),
 	shape("system|instruction|assistant", `\b(?:begin|end|new|signed) (?:system (?:prompt|message)|(?:signed )?instructions)\s*(?:[-=#*]{2,}|for the (?:ai|assistant)\b)|\bnew instructions? for (?:the )?(?:ai|assistants?|chat ?bot)\b|###\s*(?:system|instruction|assistant)\b`),
 	// What a machine is told about how it answers, and nobody else.
 	shape("ai|llm|bot|model|reader", `\b`+machine+`\b[^.!?\n]{0,30}\b(?:must|should|shall|has to|have to|needs? to|may not)\b`),
 	shape("assistant", `\bassistants?\b[^.!?\n]{0,30}\b(?:must|should|shall|has to|have to|do|may)\b[^.!?\n]{0,12}\b(?:not answer|not ask back|never ask back|not ask (?:a )?(?:clarif\w+|questions)|refuse to answer|(?:answer|say|reply|quote|obey)\b[^.!?\n]{0,30}(?:(?-i:[A-Z]{4,}\d?\b)|every|everything|this page|it alone))`),
 	shape("ask", `\b(?:never|not|don't)\s+ask\s+(?:back|(?:a |any |the user )?(?:clarif\w+|follow-?up))\b`),
+	shape("asking back|clarif|follow-up", `\b(?:without|needs? no|no need (?:of|for)|skip|no) (?:any |a |further |more )*(?:clarification|clarifying questions?|follow-up(?: questions?)?|asking back)\b[^.!?\n]{0,20}(?:to (?:the person|whoever|those) |needed|necessary|required|(?:is|are) (?:to be )?(?:asked|allowed)|$|[.!])`),
+	shape("already clarified|clarified which|clarified with|clarified their|clarified the question|clarified what", `\b(?:already clarified|clarified (?:which|with|their|the question|what))\b`),
+	shape("question|message|request|query|prompt", `\b(?:questions?|messages?|requests?|quer(?:y|ies)|prompts?)\b[^.!?\n]{0,30}\b(?:fully specified|unambiguous|(?:complete|clear) as (?:it|they) stands?|means? (?:only )?one thing|has been answered (?:already|before))\b`),
+	shape("user|customer|reader|client|person", `\b(?:user|customer|reader|client|person)\b[^.!?\n]{0,20}\b(?:in this (?:chat|conversation|session|dialogue)|means this one|already (?:chosen|picked|selected|said|told|confirmed|stated) (?:which|what|by)|of this page is an?)\b|\b(?:already )?(?:chosen|picked|selected|confirmed) (?:by|for) the (?:user|customer|reader|client)\b|\b(?:in|during) this (?:chat|session|dialogue)\b[^.!?\n]{0,20}\b(?:user|customer|client)\b`),
 	shape("clear", `(?-i:\b(?:[Aa]nswer|[Rr]eply|[Ss]ay|is|[Oo]utput|label)\b[^.!?\n]{0,20}\bCLEAR\b)`),
 	shape("decode|read", `\b(?:decode|read)\b[^.!?\n]{0,30}\b(?:follow|obey|execute)\b`),
 	shape(`clarification"|ruled_out"|role"|</passages|</documents|<instructions|</instructions|</context`, `"(?:clarification|ruled_out)"\s*:|"role"\s*:\s*"(?:system|developer)"|</?(?:passages|documents|instructions|context)>`),
@@ -61,8 +66,8 @@ var commands = []command{
 // sentence, one of each list.
 var foreign = [][][]string{
 	{ // to ignore what one was told
-		list(`ignorier|missacht|vergiss|übergeh|überschreib|ignore|oublie|néglige|ignora|olvida|descarta|dimentica|trascura|esqueça|desconsidere|negeer|vergeet|ignoruj|zapomnij|игнорируй|забудь|ігноруй|ignorera|glöm|yok say|görmezden gel|忽略|无视|無視|忘记|忘記|忘れ|무시|잊|تجاهل|انس|अनदेखा|नज़रअंदाज़|भूल`),
-		list(`anweisung|instruktion|vorgabe|regeln|prompt|consigne|directive|règles|instructions pré|toutes les instr|les instructions|instruccion|órdenes|reglas|indicacion|istruzion|regole|instruç|regras|ordens|instructies|regels|opdrachten|instrukcj|polece|zasad|инструкц|указани|правил|інструкц|вказівк|talimat|yönerge|kurallar|指令|指示|命令|ルール|规则|規則|提示|プロンプト|지시|명령|규칙|التعليمات|الأوامر|القواعد|निर्देश|आदेश`),
+		list(`ignorier|missacht|vergiss|übergeh|überschreib|ignore|oublie|néglige|ignora|olvida|descarta|dimentica|trascura|esqueça|desconsidere|negeer|vergeet|ignoruj|zapomnij|игнорируй|забудь|ігноруй|ignorera|glöm|yok say|görmezden gel|忽略|无视|無視|忘记|忘記|忘れ|무시|잊|تجاهل|انس|अनदेखा|नज़रअंदाज़|भूल|ignorera|ignorer|αγνόησε|αγνοήστε|התעלם|bỏ qua|abaikan|เพิกเฉย|نادیده بگیر|ignoră|hagyd figyelmen kívül|ohita|sivuuta`),
+		list(`anweisung|instruktion|vorgabe|regeln|prompt|consigne|directive|règles|instructions pré|toutes les instr|les instructions|instruccion|órdenes|reglas|indicacion|istruzion|regole|instruç|regras|ordens|instructies|regels|opdrachten|instrukcj|polece|zasad|инструкц|указани|правил|інструкц|вказівк|talimat|yönerge|kurallar|指令|指示|命令|ルール|规则|規則|提示|プロンプト|지시|명령|규칙|التعليمات|الأوامر|القواعد|निर्देश|आदेश|instrukser|pokyn|οδηγίες|εντολές|הוראות|hướng dẫn|chỉ dẫn|instruksi|perintah|คำสั่ง|دستورالعمل|instrucțiun|utasítás|ohje`),
 	},
 	{ // to say nothing but what follows
 		list(`antworte nur|antworte ausschließlich|antworte nur noch|réponds uniquement|réponds seulement|responde solamente|responde sólo|responde solo|responde únicamente|rispondi solo|rispondi soltanto|responda apenas|responda somente|zeg alleen|antwoord alleen|odpowiedz tylko|отвечай только|відповідай лише|只回答|だけ答え`),
@@ -79,6 +84,9 @@ var foreign = [][][]string{
 		list(`passwor|kennwort| pin|kreditkarte|kartennummer|mot de passe|numéro de carte|numéro de sa carte|contraseña|clave|tarjeta|parola|senha|cartão|wachtwoord|hasł|numer karty|парол|номер карты|şifre|密码|密碼|パスワード|비밀번호|كلمة المرور|كلمة السر|पासवर्ड`),
 	},
 }
+
+// unasked are orders to ask nothing, in other languages.
+var unasked = list(`keine rückfrage|rückfrage ist nicht nötig|rückfragen sind nicht nötig|ne pose pas de question|ne posez pas de question|no hagas más preguntas|no hagas preguntas|non fare domande|não faça perguntas|stel geen vragen|nie zadawaj pytań|не задавай вопросов|не задавайте вопросов|не став запитань|soru sorma|不要再提问|不要提问|不要追问|质问しないで|質問しないで|질문하지 마|لا تسأل المستخدم|सवाल मत पूछ`)
 
 func list(words string) []string { return strings.Split(words, "|") }
 
@@ -125,6 +133,9 @@ func matches(s string) bool {
 			return true
 		}
 	}
+	if holdsOne(low, unasked) {
+		return true
+	}
 	for _, lists := range foreign {
 		if !slices.ContainsFunc(lists, func(words []string) bool { return !holdsOne(low, words) }) {
 			return !denied.MatchString(low)
@@ -137,47 +148,139 @@ func holdsOne(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// spelled matches a word that is written letter by letter.
-var spelled = regexp.MustCompile(`(?:^|\s)\p{L}(?: \p{L}\b){3,}`)
-
-// folded writes a text in plain letters, as it looks.
+// folded writes a text in plain letters and words, as it is meant to be read.
 func folded(s string) string {
-	ascii := !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
-	if !ascii {
+	if strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII }) {
 		s = strings.Map(func(r rune) rune {
 			switch {
-			case unicode.Is(unicode.Mn, r), r == '\u200c', r == '\u200d':
+			case unicode.Is(unicode.Mn, r), clinging(r):
 				return -1
+			case r >= '🇦' && r <= '🇿': // the letters that flags are written with
+				return 'a' + r - '🇦'
+			case r >= '🅐' && r <= '🅩', r >= '🅰' && r <= '🆉': // white on black
+				return 'a' + (r-'🅐')%32
 			case likeLatin[r] != 0:
 				return likeLatin[r]
 			}
 			return r
 		}, norm.NFKD.String(s))
 	}
-	return unspelled(s)
+	s = unspelled(s)
+	if strings.Contains(s, "_") || strings.ContainsFunc(s, unicode.IsUpper) {
+		s = strings.ReplaceAll(camel.ReplaceAllString(s, "$1 $2"), "_", " ")
+	}
+	var out strings.Builder
+	at := 0
+	for start, end := range words(s) {
+		if meant := unscrambled(s[start:end]); meant != "" {
+			out.WriteString(s[at:start])
+			out.WriteString(meant)
+			at = end
+		}
+	}
+	if at == 0 {
+		return s
+	}
+	return out.String() + s[at:]
 }
 
-// unspelled joins words that are written letter by letter.
+// camel matches where a word begins inside of another: "harmlessIgnore".
+var camel = regexp.MustCompile(`([a-z])([A-Z])`)
+
+// unspelled joins words that are written letter by letter, with one kind of mark
+// between the letters.
 func unspelled(s string) string {
-	single := 0 // letters with one space between
-	for word := range strings.FieldsSeq(s) {
-		if single++; len(word) > utf8.UTFMax || utf8.RuneCountInString(word) > 1 {
-			single = 0
+	alone, before := 0, 0 // letters without another beside them, and the letters just before
+	for _, r := range s + " " {
+		if unicode.IsLetter(r) {
+			before++
+			continue
 		}
-		if single == 4 {
-			return spelled.ReplaceAllStringFunc(s, func(word string) string {
-				return " " + strings.ReplaceAll(strings.TrimSpace(word), " ", "")
-			})
+		if before == 1 {
+			alone++
+		}
+		before = 0
+	}
+	if alone < 4 {
+		return s
+	}
+	for _, m := range spelled {
+		if strings.Count(s, m.between) >= 3 {
+			s = m.word.ReplaceAllStringFunc(s, func(word string) string { return strings.ReplaceAll(word, m.between, "") })
 		}
 	}
 	return s
 }
 
+// spelling is what stands between the letters of a word, and such words.
+type spelling struct {
+	between string
+	word    *regexp.Regexp
+}
+
+var spelled = func() (out []spelling) {
+	for _, between := range []string{" ", ".", "-", "·", "•", "*", "|", "/", "_"} {
+		out = append(out, spelling{between, regexp.MustCompile(`\b\p{L}(?:` + regexp.QuoteMeta(between) + `\p{L}\b){3,}`)})
+	}
+	return out
+}()
+
+// words yields where the words of ASCII letters are, with the digits and signs
+// that pass for letters.
+func words(s string) func(yield func(start, end int) bool) {
+	in := func(c byte) bool {
+		return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '@' || c == '$'
+	}
+	return func(yield func(start, end int) bool) {
+		for i := 0; i < len(s); i++ {
+			start := i
+			for i < len(s) && in(s[i]) {
+				i++
+			}
+			if i > start && !yield(start, i) {
+				return
+			}
+		}
+	}
+}
+
+// unscrambled gives the trigger that a word stands for whose inner letters have
+// changed places or have digits in their stead ("ignroe", "pa55w0rd"), or "".
+func unscrambled(word string) string {
+	if len(word) < 6 || len(word) > len("instructions") {
+		return ""
+	}
+	var b [len("instructions")]byte
+	letters := b[:copy(b[:], word)]
+	for i, c := range letters {
+		if at := strings.IndexByte("013457@$", c); at >= 0 {
+			c = "oieastas"[at]
+		}
+		letters[i] = c | 0x20
+	}
+	if slices.Sort(letters[1 : len(letters)-1]); triggers[string(letters)] == word {
+		return ""
+	}
+	return triggers[string(letters)]
+}
+
+// triggers are words by which a command is told, by their letters, the inner ones
+// in order.
+var triggers = func() map[string]string {
+	m := map[string]string{}
+	for w := range strings.FieldsSeq("ignore disregard forget override bypass previous instruction instructions prompt guideline guidelines directive directives assistant assistants chatbot system password passwords passphrase credential secret reveal developer") {
+		letters := []byte(w)
+		slices.Sort(letters[1 : len(letters)-1])
+		m[string(letters)] = w
+	}
+	return m
+}()
+
 // likeLatin are letters of other alphabets that look like Latin ones.
 var likeLatin = func() map[rune]rune {
 	m := map[rune]rune{}
-	other := []rune("аеорсхуіѕјһԁɡкмтнвАЕОРСХУІЅЈКМТНВαεορνικτυωσχΑΕΟΡΝΙΚΤΥΧΒΗΜΖ")
-	latin := []rune("aeopcxyisjhdgkmthbAEOPCXYISJKMTHBaeopviktuwsxAEOPNIKTYXBHMZ")
+	other := []rune("аеорсхуіѕјһԁɡкмтнвАЕОРСХУІЅЈКМТНВαεορνικτυωσχΑΕΟΡΝΙΚΤΥΧΒΗΜΖոօսհցքяᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ")
+	latin := []rune("aeopcxyisjhdgkmthbAEOPCXYISJKMTHBaeopviktuwsxAEOPNIKTYXBHMZnouhgprabcdefghijklmnoprstuvwyz")
 	for i, r := range other {
 		m[r] = latin[i]
 	}
@@ -241,7 +344,11 @@ func Heading(s string) string {
 	return s
 }
 
-func misleads(s string) bool { return Commands(s) || Demands(s) }
+func misleads(s string) bool { return Commands(s) || Demands(s) || steers.MatchString(s) }
+
+// steers matches a heading that says which choice is the user's, or which one is
+// to be taken.
+var steers = regexp.MustCompile(`(?i)\b(?:users?|customers?|readers?|clients?) (?:means?|meant|wants?|chose|has chosen|picked|prefers?) th(?:is|at)\b|\balready (?:chosen|picked|selected|confirmed)\b|\bassistants? (?:must|should|shall|has to|have to) (?:take|pick|choose|give|say)\b`)
 
 // honest gives the longest start of a heading that does not mislead.
 func honest(heading string) string {

@@ -53,8 +53,8 @@ type trick struct {
 	Name   string            `json:"name"`
 	Kind   string            `json:"kind"` // of trick, as README.md lists them
 	Scenes []string          `json:"scenes"`
-	Put    map[string]string `json:"put"`   // into the slots of the documents
-	Files  map[string]string `json:"files"` // further documents
+	Put    map[string]string `json:"put"`   // into the slots of the documents; {{question}} stands for the question
+	Files  map[string]string `json:"files"` // further documents, {{question}} in them and in their names
 	Said   []string          `json:"said"`  // the user's turns before the question
 	Ask    string            `json:"ask"`   // instead of the question, which {{question}} stands for
 	Never  []string          `json:"never"` // stands in no answer, quote, clarification or option
@@ -123,11 +123,12 @@ var slot = regexp.MustCompile(`\{\{[a-z]+\}\}`)
 func (s scene) documents(t testing.TB, k trick) fstest.MapFS {
 	t.Helper()
 	out, used := fstest.MapFS{}, map[string]bool{}
+	asked := func(text string) string { return strings.ReplaceAll(text, "{{question}}", s.Question) }
 	for name, text := range s.docs {
 		text = slot.ReplaceAllStringFunc(text, func(name string) string {
 			name = strings.Trim(name, "{}")
 			used[name] = true
-			return k.Put[name]
+			return asked(k.Put[name])
 		})
 		out[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 	}
@@ -137,7 +138,7 @@ func (s scene) documents(t testing.TB, k trick) fstest.MapFS {
 		}
 	}
 	for name, text := range k.Files {
-		out[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+		out[asked(name)] = &fstest.MapFile{Data: []byte(asked(text)), Mode: 0o644}
 	}
 	return out
 }
