@@ -1,6 +1,7 @@
 package qdranttest
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -27,6 +28,7 @@ import (
 // Fault is what the proxy does to one call. The zero value lets it through.
 type Fault struct {
 	Code       codes.Code    // fail with it
+	Message    string        // of the failure; "": any
 	RetryAfter string        // and this trailer, in seconds
 	Delay      time.Duration // before the call goes on or fails; it ends with the call
 	Done       bool          // do the call on the server, and fail then: the reply is lost
@@ -151,7 +153,7 @@ func (p *Proxy) handle(_ any, stream grpc.ServerStream) error {
 		if fault.RetryAfter != "" {
 			stream.SetTrailer(metadata.Pairs("retry-after", fault.RetryAfter))
 		}
-		return status.Error(fault.Code, "a fault of the test")
+		return status.Error(fault.Code, cmp.Or(fault.Message, "a fault of the test"))
 	}
 	return stream.SendMsg(&reply)
 }

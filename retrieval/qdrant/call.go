@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/askback/askback/retrieval"
 )
 
 // maxReply is the largest reply taken, in bytes.
@@ -137,6 +139,9 @@ func (s *server) explain(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%w at %s: %s: %w; see that it runs, that this is its gRPC port, and that TLS is on or off as it is there", ErrUnavailable, s.options.Addr, doing, err)
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return fmt.Errorf("%w at %s: %s: %w; check the API key", ErrDenied, s.options.Addr, doing, err)
+	}
+	if strings.Contains(status.Convert(cause(err)).Message(), "No space left on device") { // which has no code of its own
+		return fmt.Errorf("%w: the disk of Qdrant at %s is full: %s: %w; free some space there and try again", retrieval.ErrFull, s.options.Addr, doing, err)
 	}
 	if tooLarge(cause(err)) {
 		return fmt.Errorf("asking Qdrant at %s: %s: %w; lower Options.BatchBytes", s.options.Addr, doing, err)

@@ -142,6 +142,24 @@ func TestLastingFaults(t *testing.T) {
 	}
 }
 
+// A server whose disk is full says so in words alone.
+func TestDiskFull(t *testing.T) {
+	s, _, set := faulty(t, qdrant.Options{})
+	put(t, s, document("a.md", "alpha"))
+	set(func(method string, _ int) qdranttest.Fault {
+		if method != "Upsert" {
+			return qdranttest.Fault{}
+		}
+		return qdranttest.Fault{Code: codes.Internal, Message: "Service internal error: No space left on device: WAL buffer size exceeds available disk space"}
+	})
+	err := s.Replace(t.Context(), "b.md", "1", document("b.md", "beta").Passages)
+	if !errors.Is(err, retrieval.ErrFull) || !strings.Contains(err.Error(), "the disk of Qdrant at") {
+		t.Errorf("error %v", err)
+	}
+	set(nil)
+	put(t, s, document("b.md", "beta"))
+}
+
 // Calls are repeated for as long as the options and the context say.
 func TestPatience(t *testing.T) {
 	s, proxy, set := faulty(t, qdrant.Options{RetryFor: 400 * time.Millisecond})
