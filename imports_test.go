@@ -22,7 +22,7 @@ var house = map[string][]string{
 	"retrieval":            {"internal/encoder", "internal/edit", "internal/ollama"},      // retrieval/minilm is the embedder
 	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama", "internal/untrusted"},
 	"generation":           {"conversation", "retrieval", "internal/ollama", "internal/untrusted"},
-	"pipeline":             {"conversation", "retrieval", "gate", "generation"},
+	"pipeline":             {"conversation", "retrieval", "gate", "generation", "internal/untrusted"},
 	"server":               {"conversation", "retrieval", "gate", "generation", "pipeline"},
 	"internal/encoder":     {"internal/safetensors"},
 	"internal/safetensors": {},

@@ -11,7 +11,8 @@ import (
 
 // asData leaves out of a request what speaks to the assistant and not of the
 // subject: a gate is to judge what is asked, and no text in it may start or stop
-// a clarification. A passage that says nothing else is left out whole. A question
+// a clarification. Nor does what only repeats the question answer it. A passage
+// that says nothing else is left out whole. A question
 // that says nothing else stays as it is.
 func asData(r Request) Request {
 	subject := func(text string) string { return strings.TrimSpace(untrusted.WithoutCommands(text)) }
@@ -26,7 +27,8 @@ func asData(r Request) Request {
 	r.Passages = slices.Clone(r.Passages)
 	for i := range r.Passages {
 		p := &r.Passages[i]
-		p.Title, p.Text = untrusted.Heading(p.Title), subject(p.Text)
+		p.Title = untrusted.WithoutEcho(untrusted.Heading(p.Title), r.Question)
+		p.Text = untrusted.WithoutEcho(subject(p.Text), r.Question)
 	}
 	r.Passages = slices.DeleteFunc(r.Passages, func(p retrieval.Passage) bool { return p.Text == "" })
 	return r

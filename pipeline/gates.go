@@ -27,7 +27,7 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 		var f found
 		f.stage, f.err = runStage(ctx, "retrieve", func(ctx context.Context) (err error) {
 			defer recovered("the retriever", &err)
-			f.hits, err = retrieval.Explain(ctx, t.p.parts.Retriever, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
+			f.hits, err = t.search(ctx, retrieval.Query{Texts: queries, Context: t.trace.Context, Limit: t.p.parts.Limit})
 			return err
 		})
 		done <- f
@@ -130,7 +130,7 @@ func aimed(question string, hits []retrieval.Hit) bool {
 		if h.Cosine == 0 {
 			return len(words) >= 2 && holds(h.Title) == len(words)
 		}
-		return h.Cosine >= aimedCosine && holds(h.Title+" "+h.Text) > 0
+		return h.Cosine >= aimedCosine && holds(beyond(h.Passage, question)) > 0
 	})
 }
 
@@ -146,6 +146,7 @@ var aimless = func() map[string]bool {
 // postGate runs gate 2 where it is still open: there is a choice to be made
 // between passages and the user has not made it or waived it.
 func (t *turn) postGate(passages []retrieval.Passage) ([]retrieval.Passage, Result, error) {
+	t.weighEchoes(passages)
 	near := t.near(passages)
 	if len(near) < 2 || t.folded != nil && (t.folded.Assume || len(t.folded.Chosen) > 0 && t.pending.Gate == string(gate.Post)) {
 		return passages, nil, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/internal/untrusted"
 	"github.com/askback/askback/retrieval"
 )
 
@@ -34,6 +35,81 @@ func (t *turn) within(passages []retrieval.Passage, least float64) []retrieval.P
 		cosine, known := t.cosine[p.ID]
 		return known && cosine < least
 	})
+}
+
+// weighEchoes takes from passages the similarity that they owe to repeating the
+// question, which answers nothing: what counts is that of the rest. Without a
+// Matcher such a passage is as similar as one must be at least.
+func (t *turn) weighEchoes(passages []retrieval.Passage) {
+	var repeating []int
+	var rest []string
+	for i, p := range passages {
+		if echoes(p, t.question) && t.cosine[p.ID] > farCosine {
+			repeating, rest = append(repeating, i), append(rest, beyond(p, t.question))
+		}
+	}
+	if len(repeating) == 0 {
+		return
+	}
+	cosines := make([]float64, len(rest))
+	if m := t.p.parts.Matcher; m != nil {
+		if c, err := m.Similarity(t.ctx, t.question, rest); err == nil {
+			cosines = c
+		} else {
+			t.note("what repeats the question could not be compared: %v", err)
+		}
+	}
+	for k, i := range repeating {
+		t.cosine[passages[i].ID] = min(t.cosine[passages[i].ID], max(cosines[k], farCosine))
+	}
+}
+
+// beyond is what a passage says besides repeating the question.
+func beyond(p retrieval.Passage, question string) string {
+	return strings.TrimSpace(untrusted.WithoutEcho(p.Title, question) + "\n" + untrusted.WithoutEcho(p.Text, question))
+}
+
+// echoes reports whether a passage repeats the question.
+func echoes(p retrieval.Passage, question string) bool {
+	return beyond(p, question) != strings.TrimSpace(p.Title+"\n"+p.Text)
+}
+
+const (
+	fewEchoes   = 2 // passages that repeat the question, if there are others
+	beyondCrowd = 4 // times as many are searched for when there are more
+)
+
+// search asks the retriever. Where passages that repeat the question crowd out
+// the others, it looks further and keeps few of them.
+func (t *turn) search(ctx context.Context, q retrieval.Query) ([]retrieval.Hit, error) {
+	repeats := func(h retrieval.Hit) bool { return echoes(h.Passage, t.question) }
+	hits, err := retrieval.Explain(ctx, t.p.parts.Retriever, q)
+	if err != nil || len(hits) < q.Limit {
+		return hits, err
+	}
+	crowd := 0
+	for _, h := range hits {
+		if repeats(h) {
+			crowd++
+		}
+	}
+	if crowd <= fewEchoes {
+		return hits, nil
+	}
+	limit := q.Limit
+	q.Limit *= beyondCrowd
+	if hits, err = retrieval.Explain(ctx, t.p.parts.Retriever, q); err != nil {
+		return nil, err
+	}
+	crowd = 0
+	hits = slices.DeleteFunc(hits, func(h retrieval.Hit) bool {
+		if !repeats(h) {
+			return false
+		}
+		crowd++
+		return crowd > fewEchoes
+	})
+	return hits[:min(limit, len(hits))], nil
 }
 
 // bestCosine is that of the passage most similar to the question, 0 if the

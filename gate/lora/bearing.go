@@ -7,7 +7,6 @@ import (
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
-	"github.com/askback/askback/internal/untrusted"
 )
 
 // leaning is from which difference of similarity on a text speaks of one of
@@ -37,24 +36,36 @@ func (c *Clarifier) plain(ctx context.Context, r gate.Request) ([]int, error) {
 }
 
 // bears reports whether what the user said before may settle which of the
-// passages of a family is meant: it holds a word that some of the passages hold
-// and others do not, or is clearly nearer in meaning to the name of one of
-// them. What a document was quoted with is no word of the user; what the user was
+// passages of a family is meant: it holds a word that some passages hold and
+// others do not, or is clearly nearer in meaning to the name of one of
+// them. What another passage is about and was answered is done with. What a document was quoted with is no word of the user; what the user was
 // asked and replied to is.
 func (c *Clarifier) bears(ctx context.Context, r gate.Request, family []int) (bool, error) {
-	var said []string
-	for i, m := range r.History {
-		if m.Role == conversation.User || strings.Contains(m.Text, "?") && i+1 < len(r.History) {
-			said = append(said, m.Text)
-		}
-	}
-	holding := map[string]int{} // how many passages hold a word
-	for _, p := range r.Passages {
-		for w := range union(titleWords(p.Title), content(p.Text)) {
+	holding, inFamily := map[string]int{}, map[string]bool{} // how many passages hold a word
+	for i, p := range r.Passages {
+		words := union(titleWords(p.Title), content(p.Text))
+		for w := range words {
 			holding[w]++
 		}
+		if slices.Contains(family, i) {
+			inFamily = union(inFamily, words)
+		}
 	}
-	for w := range minus(titleWords(strings.Join(said, " ")), content(r.Question)) {
+	var said []string
+	settling := map[string]bool{}
+	for i, m := range r.History {
+		last := i+1 == len(r.History)
+		if m.Role != conversation.User && (last || !strings.Contains(m.Text, "?")) {
+			continue
+		}
+		said = append(said, m.Text)
+		words := titleWords(m.Text)
+		if m.Role == conversation.User && !last && strings.Contains(m.Text, "?") {
+			words = minus(words, minus(content(r.History[i+1].Text), inFamily)) // asked and answered
+		}
+		settling = union(settling, words)
+	}
+	for w := range minus(settling, content(r.Question)) {
 		if n := holding[w]; n > 0 && n < len(r.Passages) {
 			return true, nil
 		}
@@ -92,8 +103,8 @@ func (c *Clarifier) withoutPreamble(r gate.Request) gate.Request {
 		return r
 	}
 	var before, asked []string
-	for start, end := range untrusted.Sentences(r.Question) {
-		s := strings.TrimSpace(r.Question[start:end])
+	for s := range strings.SplitAfterSeq(sentenceEnd.ReplaceAllString(r.Question, "$0\x00"), "\x00") {
+		s = strings.TrimSpace(strings.TrimSuffix(s, "\x00"))
 		if strings.ContainsAny(s, "?？") {
 			asked = append(asked, s)
 		} else {

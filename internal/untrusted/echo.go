@@ -1,0 +1,94 @@
+package untrusted
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// echoed is the share of a question's words that another question holds if it
+// asks the same.
+const echoed = 0.6
+
+var (
+	wordPattern = regexp.MustCompile(`[\p{L}\p{N}]+`)
+	asks        = regexp.MustCompile("[?？][\"”’')\\]]*\\s*$")
+)
+
+// WithoutEcho gives a text without what only repeats a question: its words, one
+// after the other, wherever they stand, and sentences that ask the same in nearly
+// the same words. Such words bring a text near to the question and answer nothing.
+// It is the text itself if there are none.
+func WithoutEcho(text, question string) string {
+	asked := wordPattern.FindAllString(strings.ToLower(question), -1)
+	if len(asked) < 3 {
+		return text
+	}
+	if cut := withoutRun(text, asked); cut != text {
+		text = strings.TrimSpace(cut)
+	}
+	if !strings.ContainsAny(text, "?？") {
+		return text
+	}
+	var kept strings.Builder
+	cut := false
+	for line := range strings.Lines(text) {
+		for from, to := range Sentences(line) {
+			if s := line[from:to]; asks.MatchString(s) && same(s, asked) {
+				cut = true
+			} else {
+				kept.WriteString(s)
+			}
+		}
+	}
+	if !cut {
+		return text
+	}
+	return strings.TrimSpace(kept.String())
+}
+
+// same reports whether a sentence holds most of the words asked.
+func same(sentence string, asked []string) bool {
+	words := wordPattern.FindAllString(strings.ToLower(sentence), -1)
+	slices.Sort(words)
+	n := 0
+	for _, w := range asked {
+		if _, ok := slices.BinarySearch(words, w); ok {
+			n++
+		}
+	}
+	return float64(n) >= echoed*float64(len(asked))
+}
+
+// withoutRun leaves out each run of the words asked, and the marks that end it.
+func withoutRun(text string, asked []string) string {
+	places := wordPattern.FindAllStringIndex(text, -1)
+	var kept strings.Builder
+	at := 0
+	for i := 0; i+len(asked) <= len(places); i++ {
+		run := true
+		for k, w := range asked {
+			if p := places[i+k]; !strings.EqualFold(text[p[0]:p[1]], w) {
+				run = false
+				break
+			}
+		}
+		if !run {
+			continue
+		}
+		kept.WriteString(text[at:places[i][0]])
+		i += len(asked) - 1
+		for at = places[i][1]; at < len(text); {
+			r, n := utf8.DecodeRuneInString(text[at:])
+			if !strings.ContainsRune("?!.？！。\"”’'", r) {
+				break
+			}
+			at += n
+		}
+	}
+	if at == 0 {
+		return text
+	}
+	return kept.String() + text[at:]
+}
