@@ -32,7 +32,7 @@ func (c *askCommand) Run(ctx context.Context, io streams) error {
 	}
 	record := result.Record()
 	if c.JSON {
-		if err := json.NewEncoder(io.out).Encode(record); err != nil {
+		if err := json.NewEncoder(printableJSON{io.out}).Encode(record); err != nil {
 			return err
 		}
 	} else {

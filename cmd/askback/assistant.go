@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/askback/askback/cmd/askback/sample"
 	"github.com/askback/askback/conversation"
@@ -260,7 +259,7 @@ func ofFile(name, what string) string {
 
 // fileName is a file's name as it is shown.
 func fileName(name string) string {
-	if strings.ContainsFunc(name, unicode.IsControl) {
+	if printable(name) != name || strings.ContainsAny(name, "\n\t") {
 		return strconv.Quote(name)
 	}
 	return name

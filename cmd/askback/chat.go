@@ -77,7 +77,7 @@ func (c *chatCommand) script(ctx context.Context, io streams, a *assistant) erro
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	lines := newLineReader(io.in, maxLine)
-	out := json.NewEncoder(io.out)
+	out := json.NewEncoder(printableJSON{io.out})
 	code, failed := exitAnswered, false
 	for n := 1; ; n++ {
 		line, err := lines.next()
@@ -207,7 +207,7 @@ func (t *talk) goOn(ctx context.Context) error {
 	fmt.Fprintf(t.out, "\n%s\n", t.style.dim(fmt.Sprintf("The conversation %q goes on after %s; /new starts another.", t.Conversation, counted(kept.Next()-1, "turn"))))
 	if waits != nil {
 		t.last = waits
-		fmt.Fprintln(t.out, t.style.dim("It waits for a reply about: "+waits.Question))
+		fmt.Fprintln(t.out, t.style.dim("It waits for a reply about: "+printable(waits.Question)))
 		printResult(t.out, t.style, waits, false)
 	}
 	return nil
@@ -262,7 +262,7 @@ func (t *talk) loop(ctx context.Context, in io.Reader) error {
 			return fmt.Errorf("reading the input: %w", l.err)
 		}
 		if !isTerminal(in) { // a transcript shows what was typed
-			fmt.Fprintln(t.out, l.line)
+			fmt.Fprintln(t.out, printable(l.line))
 		}
 		if t.command(l.line) {
 			if l.line = strings.TrimSpace(l.line); l.line == "/quit" || l.line == "/exit" {
@@ -291,7 +291,7 @@ func (t *talk) command(line string) bool {
 	case "/sources":
 		fmt.Fprintln(t.out, t.sources)
 		for _, d := range t.documents {
-			fmt.Fprintln(t.out, "  "+d)
+			fmt.Fprintln(t.out, "  "+printable(d))
 		}
 	case "/new":
 		t.Conversation = newConversationID()
@@ -338,14 +338,14 @@ func (t *talk) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 			if streamed {
 				fmt.Fprintln(t.out)
 			}
-			fmt.Fprintln(t.out, t.style.ask("! ")+err.Error())
+			fmt.Fprintln(t.out, t.style.ask("! ")+printable(err.Error()))
 			return
 		}
 		switch e := e.(type) {
 		case pipeline.Waiting:
 			fmt.Fprintln(t.out, t.style.dim("Another turn of this conversation is running, perhaps in another window; waiting for it to end."))
 		case pipeline.Delta:
-			fmt.Fprint(t.out, e.Text)
+			fmt.Fprint(t.out, strings.Map(visible, e.Text))
 			streamed = true
 		case pipeline.Finished:
 			t.last = e.Result

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
+	"unicode/utf16"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/internal/untrusted"
 )
 
 // conversationsCommand looks after what a store keeps.
@@ -76,7 +77,7 @@ func (c *listConversations) Run(ctx context.Context, out streams) error {
 	defer store.Close()
 	table := tabwriter.NewWriter(out.out, 0, 0, 2, ' ', 0)
 	defer table.Flush()
-	encoder := json.NewEncoder(out.out)
+	encoder := json.NewEncoder(printableJSON{out.out})
 	n := 0
 	for i, err := range store.List(ctx, c.filter()) {
 		if err != nil {
@@ -131,7 +132,7 @@ func (c *showConversation) Run(ctx context.Context, out streams) error {
 	case err != nil:
 		return err
 	case c.JSON:
-		return json.NewEncoder(out.out).Encode(kept)
+		return json.NewEncoder(printableJSON{out.out}).Encode(kept)
 	}
 	printConversation(out.out, styleFor(out.out), kept)
 	return nil
@@ -167,13 +168,38 @@ func printConversation(w io.Writer, s style, c *conversation.Conversation) {
 }
 
 // printable is text that cannot steer a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return '\uFFFD'
+func printable(text string) string { return untrusted.Visible(text) }
+
+// visible leaves out of a piece of a text what could steer a terminal.
+func visible(r rune) rune {
+	if untrusted.Hidden(r) {
+		return -1
+	}
+	return r
+}
+
+// printableJSON writes JSON in which what a terminal or a reader would be misled
+// by stands as JSON's escapes, which loses nothing. Each Write is of whole
+// characters.
+type printableJSON struct{ io.Writer }
+
+func (w printableJSON) Write(text []byte) (int, error) {
+	var out strings.Builder
+	before := ' '
+	for _, r := range string(text) {
+		if r >= 0x7f && untrusted.HiddenAfter(before, r) {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&out, `\u%04x`, unit)
+			}
+		} else {
+			out.WriteRune(r)
 		}
-		return r
-	}, text)
+		before = r
+	}
+	if _, err := io.WriteString(w.Writer, out.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 type exportConversations struct {
@@ -219,7 +245,7 @@ func (c *exportConversations) Run(ctx context.Context, out streams) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(out.out, "%s%s", separator, text); err != nil {
+		if _, err := fmt.Fprintf(printableJSON{out.out}, "%s%s", separator, text); err != nil {
 			return fmt.Errorf("writing the export: %w", err)
 		}
 		separator = ",\n"

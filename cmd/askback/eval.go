@@ -59,7 +59,7 @@ func (c *evalCommand) Run(ctx context.Context, io streams) error {
 		reports = append(reports, evaluate.Measure(s, g.Threshold(s), predictions))
 	}
 	if c.JSON {
-		out := json.NewEncoder(io.out)
+		out := json.NewEncoder(printableJSON{io.out})
 		out.SetIndent("", "  ")
 		return out.Encode(reports)
 	}
@@ -185,7 +185,7 @@ func printReports(w io.Writer, reports []evaluate.Report) error {
 		fmt.Fprintf(t, "\ngate %s by kind\tcases\tasked\tright\t\t\n", r.Gate)
 		for _, k := range r.ByKind {
 			share := float64(k.Right) / float64(k.Cases)
-			fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%s\t\n", k.Kind, k.Cases, k.Asked, share, bar(share, 20))
+			fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%s\t\n", printable(k.Kind), k.Cases, k.Asked, share, bar(share, 20))
 		}
 	}
 	return t.Flush()

@@ -164,7 +164,7 @@ func (c *ingestCommand) print(w io.Writer, r ingestReport) error {
 		for _, list := range []*[]ingestNote{&r.Skipped, &r.Warnings} {
 			*list = append([]ingestNote{}, *list...)
 		}
-		return json.NewEncoder(w).Encode(r)
+		return json.NewEncoder(printableJSON{w}).Encode(r)
 	}
 	var b strings.Builder
 	verb := ""

@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, io streams) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(io.err, "askback: %v\nTry: askback --help\n", err)
+		fmt.Fprintf(io.err, "askback: %s\nTry: askback --help\n", printable(err.Error()))
 		return exitUsage
 	}
 	err = parsed.Run()
@@ -111,13 +111,13 @@ func run(ctx context.Context, args []string, io streams) int {
 	case errors.As(err, &o):
 		return int(o)
 	case errors.Is(err, errUsage):
-		fmt.Fprintln(io.err, "askback:", err)
+		fmt.Fprintln(io.err, "askback:", printable(err.Error()))
 		return exitUsage
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		fmt.Fprintln(io.err, "askback: stopped")
 		return exitFailed
 	}
-	fmt.Fprintln(io.err, "askback:", err)
+	fmt.Fprintln(io.err, "askback:", printable(err.Error()))
 	return exitFailed
 }
 

@@ -48,15 +48,15 @@ func printResult(w io.Writer, s style, r pipeline.Result, streamed bool) {
 	switch r := r.(type) {
 	case *pipeline.Answer:
 		if !streamed {
-			fmt.Fprint(w, r.Text)
+			fmt.Fprint(w, printable(r.Text))
 		}
 		fmt.Fprintln(w)
 		printCitations(w, s, r.Citations)
 	case *pipeline.Clarification:
-		fmt.Fprintln(w, s.ask("? ")+s.bold(r.Text))
+		fmt.Fprintln(w, s.ask("? ")+s.bold(printable(r.Text)))
 		printOptions(w, s, r)
 	case *pipeline.NoAnswer:
-		fmt.Fprintln(w, r.Text)
+		fmt.Fprintln(w, printable(r.Text))
 	}
 }
 
@@ -64,7 +64,7 @@ func printResult(w io.Writer, s style, r pipeline.Result, streamed bool) {
 func printCitations(w io.Writer, s style, citations []generation.Citation) {
 	numbers, order := map[string]string{}, []string{}
 	for _, c := range citations {
-		source := fmt.Sprintf("%s (%s)", c.Title, c.Source)
+		source := printable(fmt.Sprintf("%s (%s)", c.Title, c.Source))
 		if numbers[source] == "" {
 			order = append(order, source)
 		}
@@ -88,11 +88,11 @@ func printOptions(w io.Writer, s style, c *pipeline.Clarification) {
 	for _, o := range c.Options {
 		var from []string
 		for _, id := range o.Passages {
-			if t := titles[id]; t != "" {
+			if t := printable(titles[id]); t != "" {
 				from = append(from, t)
 			}
 		}
-		line := fmt.Sprintf("  %s  %s", o.ID, o.Text)
+		line := fmt.Sprintf("  %s  %s", printable(o.ID), printable(o.Text))
 		if len(from) > 0 {
 			line += s.dim("   " + strings.Join(from, "; "))
 		}
@@ -105,7 +105,7 @@ func printOptions(w io.Writer, s style, c *pipeline.Clarification) {
 // thresholds, the passages, and the time of each stage.
 func printTrace(w io.Writer, s style, t pipeline.Trace) {
 	if r := t.Reply; r != nil {
-		fmt.Fprintf(w, "reply     taken as %s (%s) to: %s\n", r.Kind, r.Rule, r.Original)
+		fmt.Fprintf(w, "reply     taken as %s (%s) to: %s\n", r.Kind, r.Rule, printable(r.Original))
 	}
 	names := map[gate.Stage]string{gate.Pre: "gate 1", gate.Post: "gate 2"}
 	for _, d := range t.Gates {
@@ -115,7 +115,7 @@ func printTrace(w io.Writer, s style, t pipeline.Trace) {
 		}
 		fmt.Fprintf(w, "%-9s %s %.2f, asks from %.2f: %s\n", names[d.Stage], gauge(d.Score, d.Threshold, 32), d.Score, d.Threshold, verdict)
 		if d.Error != "" {
-			fmt.Fprintf(w, "          %s\n", d.Error)
+			fmt.Fprintf(w, "          %s\n", printable(d.Error))
 		}
 		switch d.Second {
 		case gate.SecondSpared:
@@ -123,7 +123,7 @@ func printTrace(w io.Writer, s style, t pipeline.Trace) {
 		case gate.SecondAsked:
 			fmt.Fprintf(w, "          decided by %s\n", d.Clarifier)
 		case gate.SecondFailed:
-			fmt.Fprintf(w, "          decided alone, since the clarifier model failed: %s\n", d.SecondError)
+			fmt.Fprintf(w, "          decided alone, since the clarifier model failed: %s\n", printable(d.SecondError))
 		}
 	}
 	for i, q := range t.Queries {
@@ -131,17 +131,17 @@ func printTrace(w io.Writer, s style, t pipeline.Trace) {
 		if i == 0 {
 			label = "searched"
 		}
-		fmt.Fprintf(w, "%-9s %s\n", label, q)
+		fmt.Fprintf(w, "%-9s %s\n", label, printable(q))
 	}
 	if t.Context != "" {
-		fmt.Fprintf(w, "%-9s %s\n", "after", t.Context)
+		fmt.Fprintf(w, "%-9s %s\n", "after", printable(t.Context))
 	}
 	for i, p := range t.Passages {
 		label := ""
 		if i == 0 {
 			label = "passages"
 		}
-		fmt.Fprintf(w, "%-9s %.2f  %s\n", label, p.Cosine, p.Title)
+		fmt.Fprintf(w, "%-9s %.2f  %s\n", label, p.Cosine, printable(p.Title))
 	}
 	var stages []string
 	var total time.Duration
@@ -153,7 +153,7 @@ func printTrace(w io.Writer, s style, t pipeline.Trace) {
 		fmt.Fprintf(w, "ms        %s\n", strings.Join(stages, ", "))
 	}
 	for _, n := range t.Notes {
-		fmt.Fprintln(w, "note     ", s.dim(n))
+		fmt.Fprintln(w, "note     ", s.dim(printable(n)))
 	}
 }
 
