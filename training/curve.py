@@ -99,7 +99,7 @@ def last_validation(log: str) -> dict | None:
 
 def line_of(run: Run, entry: dict) -> dict:
     v = entry["validation"]
-    line = {"name": run.name, "written": len(run.cases), "composed": run.composed, "public": run.public,
+    line = {"part": "curve", "name": run.name, "written": len(run.cases), "composed": run.composed, "public": run.public,
             "epochs": entry["epoch"], "minutes": round(entry["minutes"], 1), "gate1": v["gate1"]["auc"],
             "gate2": v["gate2"]["auc"], "answers": v["answers_auc"], "live": v["live_auc"], "pair": v["pair_auc"]}
     if "composed" in entry:

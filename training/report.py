@@ -216,24 +216,27 @@ def public() -> str:
     return table(head, out)
 
 
-def runs() -> str:
-    """Training runs that differ in one thing, judged on validation by the model's logit."""
+def runs(part: str) -> str:
+    """Training runs, judged on validation by the model's logit after their last epoch: the
+    stages of the committed adapter, or the runs from nothing that differ in one thing."""
     head = ["run", "written cases", "composed cases", "public", "epochs", "minutes", "gate 1 AUC", "gate 2 AUC",
             "answers", "live", "pairs", "composed, scenes not seen"]
     rows = [[r["name"], str(r["written"]), str(r["composed"]), "yes" if r["public"] else "no", str(r["epochs"]),
              f"{r['minutes']:.0f}", number(r["gate1"]), number(r["gate2"]), number(r["answers"]),
-             number(r["live"]), number(r["pair"]), number(r.get("scenes"))] for r in read("runs.jsonl")]
+             number(r["live"]), number(r["pair"]), number(r.get("scenes"))]
+            for r in read("runs.jsonl") if r["part"] == part]
     return table(head, rows) if rows else "None yet."
 
 
-TABLES = {"program": program, "kinds": kinds, "domains": domains, "model": model, "public": public, "runs": runs}
+TABLES = {"program": program, "kinds": kinds, "domains": domains, "model": model, "public": public,
+          "stages": lambda: runs("stages"), "curve": lambda: runs("curve")}
 
 
 def rewritten(text: str) -> str:
     for name, make in TABLES.items():
-        mark = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.S)
+        mark = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.S)
         if mark.search(text):
-            text = mark.sub(lambda m: m[1] + make() + m[2], text)
+            text = mark.sub(lambda m: m[1] + make() + "\n" + m[2], text)
     return text
 
 
