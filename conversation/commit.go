@@ -83,6 +83,10 @@ func (c *Conversation) Clone() *Conversation {
 		o := c.Open.clone()
 		n.Open = &o
 	}
+	if c.Held != nil {
+		h := *c.Held
+		n.Held = &h
+	}
 	if c.Asked != nil {
 		n.Asked = make([]Pending, len(c.Asked))
 		for i, p := range c.Asked {

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"time"
 )
 
@@ -91,6 +93,22 @@ type Conversation struct {
 	State
 	Asked []Pending `json:"asked,omitempty"` // the clarifications shown here, oldest first, the last 128 of them; none is shown twice
 	Open  *Turn     `json:"open,omitempty"`  // the turn that runs now, which has no reply yet; a claim's own is not given
+	Held  *Held     `json:"-"`               // the claim of Open; nil if it has run out, so that nobody is at work on it
+}
+
+// Held tells of the claim that a running turn has on its conversation.
+type Held struct {
+	By    string    // the process that runs the turn, as Holder names it; "" if that is not known
+	Until time.Time // when the claim runs out unless the process moves it on; zero in a store for one process
+}
+
+// Holder names this process among all that may share a store.
+func Holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Sprintf("process %d", os.Getpid())
+	}
+	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
 // Next is the number of the turn that comes after those of c.

@@ -162,7 +162,7 @@ func (m *Memory) Load(ctx context.Context, id string, last int) (*Conversation, 
 	}
 	c := k.view(id, last)
 	if k.claim != nil {
-		c.Open = &k.claim.open
+		c.Open, c.Held = &k.claim.open, &Held{By: Holder()}
 	}
 	return c.Clone(), nil
 }

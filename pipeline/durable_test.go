@@ -90,8 +90,11 @@ func TestSecondTab(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-					if _, ok := e.(pipeline.Waiting); ok {
+					if w, ok := e.(pipeline.Waiting); ok {
 						second = append(second, "waiting")
+						if w.Held.By != conversation.Holder() {
+							t.Errorf("held %+v, want by this process", w.Held)
+						}
 					}
 					if f, ok := e.(pipeline.Finished); ok {
 						second = append(second, f.Result.Record().Question)

@@ -167,8 +167,11 @@ func (t Trace) Usage() (u conversation.Usage) {
 type Event interface{ event() }
 
 // Waiting is sent when another turn of the conversation, which has to end first,
-// has been running for a second.
-type Waiting struct{}
+// has been running for a second. A process that died while it ran one holds the
+// conversation until its claim runs out.
+type Waiting struct {
+	Held conversation.Held // which process runs it, as far as the store tells
+}
 
 // Understood is sent when the question is known: folded and standalone.
 type Understood struct{ Question string }

@@ -112,7 +112,7 @@ func (t *turn) claim(ctx context.Context) (claim conversation.Claim, err error) 
 		return claim, err
 	case <-time.After(patience):
 	}
-	if gone := t.emit(Waiting{}); gone != nil {
+	if gone := t.emit(Waiting{t.held(ctx)}); gone != nil {
 		cancel()
 		if <-done; err == nil {
 			claim.Release()
@@ -121,6 +121,17 @@ func (t *turn) claim(ctx context.Context) (claim conversation.Claim, err error) 
 	}
 	<-done
 	return claim, err
+}
+
+// held tells who is at work on the conversation, if the store knows.
+func (t *turn) held(ctx context.Context) conversation.Held {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := t.p.parts.Store.Load(ctx, t.message.Conversation, 1)
+	if err != nil || c.Held == nil || c.User != t.message.User {
+		return conversation.Held{}
+	}
+	return *c.Held
 }
 
 // recovered makes a part's panic an error of its turn. In a goroutine of the turn's it

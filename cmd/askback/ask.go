@@ -26,7 +26,7 @@ func (c *askCommand) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	defer a.close()
-	result, err := a.pipeline.Ask(ctx, c.message(strings.Join(c.Question, " ")))
+	result, err := askPatiently(ctx, a.pipeline, c.message(strings.Join(c.Question, " ")), io.err)
 	if err != nil {
 		return turnError(err)
 	}

@@ -93,7 +93,7 @@ func (c *chatCommand) script(ctx context.Context, io streams, a *assistant) erro
 		}
 		var r pipeline.Result
 		if err == nil {
-			r, err = a.pipeline.Ask(ctx, m)
+			r, err = askPatiently(ctx, a.pipeline, m, io.err)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -343,7 +343,7 @@ func (t *talk) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 		}
 		switch e := e.(type) {
 		case pipeline.Waiting:
-			fmt.Fprintln(t.out, t.style.dim("Another turn of this conversation is running, perhaps in another window; waiting for it to end."))
+			fmt.Fprintln(t.out, t.style.dim(waiting(e)))
 		case pipeline.Delta:
 			fmt.Fprint(t.out, strings.Map(visible, e.Text))
 			streamed = true

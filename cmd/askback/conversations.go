@@ -14,6 +14,7 @@ import (
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/internal/untrusted"
+	"github.com/askback/askback/pipeline"
 )
 
 // conversationsCommand looks after what a store keeps.
@@ -157,7 +158,11 @@ func printConversation(w io.Writer, s style, c *conversation.Conversation) {
 		fmt.Fprintf(w, "%s\n\n", reply)
 	}
 	if c.Open != nil {
-		fmt.Fprintf(w, "%s\n%s\n\n", s.bold("> "+printable(c.Open.Text)), s.dim("(being answered)"))
+		at := "(broken off: the process that answered it has ended)"
+		if c.Held != nil {
+			at = "(being answered" + heldBy(*c.Held) + ")"
+		}
+		fmt.Fprintf(w, "%s\n%s\n\n", s.bold("> "+printable(c.Open.Text)), s.dim(at))
 	}
 	if c.Pending != nil {
 		fmt.Fprintln(w, s.dim("The clarification waits for a reply. It is about: "+printable(c.Pending.Question)))
@@ -165,6 +170,39 @@ func printConversation(w io.Writer, s style, c *conversation.Conversation) {
 			fmt.Fprintf(w, "  %s  %s\n", printable(o.ID), printable(o.Text))
 		}
 	}
+}
+
+// heldBy says which process runs a turn, and how long its claim holds if it is
+// dead.
+func heldBy(h conversation.Held) (by string) {
+	if h.By != "" {
+		by = " by " + printable(h.By)
+	}
+	if !h.Until.IsZero() {
+		by += ", whose claim runs out at " + h.Until.Local().Format(time.TimeOnly) + " unless it is at work"
+	}
+	return by
+}
+
+// waiting says for what a turn waits.
+func waiting(w pipeline.Waiting) string {
+	return "Waiting: another turn of this conversation runs, or was broken off; it is held" + heldBy(w.Held) + "."
+}
+
+// askPatiently is Pipeline.Ask that says on errOut for what it waits.
+func askPatiently(ctx context.Context, p *pipeline.Pipeline, m pipeline.Message, errOut io.Writer) (pipeline.Result, error) {
+	for e, err := range p.Stream(ctx, m) {
+		if err != nil {
+			return nil, err
+		}
+		switch e := e.(type) {
+		case pipeline.Waiting:
+			fmt.Fprintln(errOut, waiting(e))
+		case pipeline.Finished:
+			return e.Result, nil
+		}
+	}
+	return nil, errors.New("the turn ended without a result")
 }
 
 // printable is text that cannot steer a terminal.

@@ -38,8 +38,15 @@ func testSharedClaim(t *testing.T, p Place) {
 	if _, err := b.Begin(t.Context(), conversation.Request{Conversation: "x"}); !errors.Is(err, conversation.ErrBusy) {
 		t.Fatalf("claimed in both: %v", err)
 	}
+	// Who waits can say for whom, and until when.
+	if c := load(t, b, "x"); c.Held == nil || c.Held.By != conversation.Holder() || time.Until(c.Held.Until) <= 0 || time.Until(c.Held.Until) > time.Minute {
+		t.Errorf("while it is claimed: held %+v, want by %s", c.Held, conversation.Holder())
+	}
 	claim.Release()
 	say(t, b, "x", "hello")
+	if c := load(t, b, "x"); c.Held != nil {
+		t.Errorf("free, and held %+v", c.Held)
+	}
 	if got := texts(load(t, a, "x")); got != "1 hello" {
 		t.Fatal(got)
 	}
@@ -74,7 +81,7 @@ func testAbandoned(t *testing.T, p Place) {
 	died(t, p, conversation.Request{Conversation: "x", Text: "first", Key: "k"})
 	s := p.Open(Options{})
 	c := load(t, s, "x")
-	if len(c.Turns) != 0 || c.Open == nil || c.Open.Text != "first" || c.Open.Number != 1 {
+	if len(c.Turns) != 0 || c.Open == nil || c.Open.Text != "first" || c.Open.Number != 1 || c.Held != nil {
 		t.Fatalf("after the process died: %+v", c)
 	}
 	if l := list(t, s, conversation.Filter{}); len(l) != 1 || l[0].Running {

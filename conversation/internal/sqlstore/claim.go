@@ -16,7 +16,7 @@ import (
 type claim struct {
 	store   *Store
 	request conversation.Request
-	owner   string                     // names this claim, not a process
+	owner   string                     // names this claim: random letters, a space, and the process as conversation.Holder names it
 	stored  *conversation.Conversation // as kept; never changed
 	given   *conversation.Conversation // the caller's copy
 	unlock  func()

@@ -205,7 +205,7 @@ func (s *Store) Begin(ctx context.Context, r conversation.Request) (conversation
 	if err != nil {
 		return nil, conversation.Busy(ctx, r.Conversation)
 	}
-	c := &claim{store: s, request: r, owner: rand.Text(), unlock: sync.OnceFunc(unlock)}
+	c := &claim{store: s, request: r, owner: rand.Text() + " " + conversation.Holder(), unlock: sync.OnceFunc(unlock)}
 	// Only other processes are waited for here, so looking now and then is
 	// cheap: one look in each process and conversation.
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
@@ -250,7 +250,9 @@ func (s *Store) Load(ctx context.Context, id string, last int) (c *conversation.
 	}
 	err = s.transact(ctx, s.d.Read, func(t tx) error {
 		var h head
-		err := t.row("SELECT owner, title, turns, state, open FROM conversation WHERE id = ?1", id).Scan(&h.owner, &h.title, &h.turns, &h.state, &h.open)
+		var claim sql.NullString
+		var left sql.NullInt64
+		err := t.row("SELECT owner, title, turns, state, open, claim, expires - NOW_US FROM conversation WHERE id = ?1", id).Scan(&h.owner, &h.title, &h.turns, &h.state, &h.open, &claim, &left)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("conversation %q: %w", id, conversation.ErrNotFound)
 		}
@@ -265,6 +267,10 @@ func (s *Store) Load(ctx context.Context, id string, last int) (c *conversation.
 			if err := json.Unmarshal([]byte(h.open.String), c.Open); err != nil {
 				return err
 			}
+		}
+		if claim.Valid && left.Int64 > 0 {
+			_, by, _ := strings.Cut(claim.String, " ")
+			c.Held = &conversation.Held{By: by, Until: time.Now().UTC().Add(time.Duration(left.Int64) * time.Microsecond)}
 		}
 		var first sql.NullString
 		if h.title == "" && c.Earlier > 0 {
