@@ -35,7 +35,12 @@ type bench struct {
 
 func newBench(t *testing.T, o mcp.Options) *bench {
 	t.Helper()
-	b := &bench{store: conversation.NewMemory(), quoter: &fakes.Quoter{}}
+	return newBenchOver(t, conversation.NewMemory(), o)
+}
+
+func newBenchOver(t *testing.T, store conversation.Store, o mcp.Options) *bench {
+	t.Helper()
+	b := &bench{store: store, quoter: &fakes.Quoter{}}
 	p, err := fakes.Pipeline(b.store, b.quoter)
 	if err != nil {
 		t.Fatal(err)

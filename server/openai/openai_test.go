@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/conversation/postgres/postgrestest"
 	"github.com/askback/askback/conversation/sqlite"
 	"github.com/askback/askback/server/internal/fakes"
 	"github.com/askback/askback/server/openai"
@@ -122,18 +123,36 @@ const (
 
 // TestDialogue sends whole dialogues, as clients do that know of no conversations.
 func TestDialogue(t *testing.T) {
-	file, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "talk.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	for name, store := range map[string]conversation.Store{"memory": conversation.NewMemory(), "sqlite": file} {
-		t.Run(name, func(t *testing.T) { dialogue(t, store) })
+	memory := conversation.NewMemory()
+	for name, stores := range map[string]func(*testing.T) (one, other conversation.Store){
+		"memory": func(*testing.T) (one, other conversation.Store) { return memory, memory },
+		"SQLite": func(t *testing.T) (one, other conversation.Store) {
+			path := filepath.Join(t.TempDir(), "talk.db")
+			open := func() conversation.Store {
+				s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { s.Close() })
+				return s
+			}
+			return open(), open()
+		},
+		"PostgreSQL": func(t *testing.T) (one, other conversation.Store) {
+			where := postgrestest.URL(t)
+			return postgrestest.Open(t, where), postgrestest.Open(t, where)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, other := stores(t)
+			dialogue(t, one, other)
+		})
 	}
 }
 
-func dialogue(t *testing.T, store conversation.Store) {
-	s := serve(t, store, openai.Options{Log: quiet})
+// dialogue talks to a server, and to another one that shares its store.
+func dialogue(t *testing.T, one, shared conversation.Store) {
+	s := serve(t, one, openai.Options{Log: quiet})
 	first := s.chat(t, "", deposit)
 	if first.Content != asks || first.Askback.Kind != conversation.KindClarification || len(first.Askback.Options) != 2 || first.Askback.Gate != "post" ||
 		first.Askback.Options[1].Passages[0] != "cargo" || first.Askback.Question != deposit || first.Askback.Clarification != "c1" {
@@ -159,7 +178,7 @@ func dialogue(t *testing.T, store conversation.Store) {
 		t.Errorf("conversations %v, want 2, and 3 turns in %s", ids, first.Askback.Conversation)
 	}
 	// Another server that shares the store finds it too.
-	other := serve(t, store, openai.Options{Log: quiet})
+	other := serve(t, shared, openai.Options{Log: quiet})
 	if got := other.chat(t, "", deposit, asks, "2", cargo, open, hours, "Who painted the office?"); got.Askback.Conversation != first.Askback.Conversation || got.Askback.Turn != 4 {
 		t.Errorf("on another server: %+v", got)
 	}

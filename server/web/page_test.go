@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -387,5 +388,59 @@ func TestDrop(t *testing.T) {
 	p.until("the upload to end", "document.querySelector('.uploads .done')")
 	if got := p.text(".uploads .done"); !strings.Contains(got, "1 passage") {
 		t.Errorf("told: %q", got)
+	}
+}
+
+// TestEarlierTurns opens a long conversation, which is read from its end, and reads
+// what came before piece by piece, without losing its place.
+func TestEarlierTurns(t *testing.T) {
+	s := newSite(t)
+	const turns = 120
+	for n := 1; n <= turns; n++ {
+		claim, err := s.store.Begin(t.Context(), conversation.Request{Conversation: "long", Text: fmt.Sprintf("question %d", n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := claim.Conversation()
+		c.Turns = append(c.Turns, conversation.Turn{Number: n, Text: fmt.Sprintf("question %d", n), Kind: conversation.KindPartial, Reply: fmt.Sprintf("reply %d", n)})
+		if err := claim.Commit(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := newPage(t, s, "/c/long", desktop)
+	p.until("the last turns", "document.querySelectorAll('.turn').length > 0")
+	shown := func() int { return eval[int](p, "document.querySelectorAll('.turn').length") }
+	for rounds := 0; shown() < turns; rounds++ {
+		before := shown()
+		if rounds > turns/before {
+			t.Fatalf("still %d of %d turns", before, turns)
+		}
+		if got, want := p.text(".earlier button"), fmt.Sprintf("Show %d earlier turns", turns-before); got != want {
+			t.Fatalf("the button says %q, want %q", got, want)
+		}
+		// What is read stays where it is on the screen.
+		first := eval[string](p, "document.querySelector('.turn .user-text').innerText")
+		place := eval[float64](p, "(document.querySelector('.earlier button').scrollIntoView({block: 'center'}), document.querySelector('.turn').getBoundingClientRect().top)")
+		p.click(".earlier button")
+		p.until("more turns", fmt.Sprintf("document.querySelectorAll('.turn').length > %d", before))
+		now := eval[float64](p, fmt.Sprintf("[...document.querySelectorAll('.turn')].find((t) => t.querySelector('.user-text').innerText === '%s').getBoundingClientRect().top", first))
+		if math.Abs(now-place) > 2 {
+			t.Errorf("%s was at %v and is at %v", first, place, now)
+		}
+	}
+	if n := eval[int](p, "document.querySelectorAll('.earlier').length"); n != 0 {
+		t.Error("the button stays although there is nothing before")
+	}
+	want := ""
+	for n := 1; n <= turns; n++ {
+		want += fmt.Sprintf("question %d\n", n)
+	}
+	if got := eval[string](p, "[...document.querySelectorAll('.turn .user-text')].map((e) => e.innerText + '\\n').join('')"); got != want {
+		t.Errorf("the turns are %q", got)
+	}
+	p.ask("What does ERR-5172 mean?")
+	p.until("the new turn at the end", fmt.Sprintf("document.querySelectorAll('.turn').length === %d", turns+1))
+	if got := p.text(".turn:last-child .reply-text"); !strings.Contains(got, "speed sensor") {
+		t.Errorf("the answer after them: %q", got)
 	}
 }
