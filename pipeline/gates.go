@@ -9,6 +9,7 @@ import (
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
+	"github.com/askback/askback/internal/untrusted"
 	"github.com/askback/askback/retrieval"
 )
 
@@ -74,7 +75,7 @@ func (t *turn) preGateAndRetrieval(queries []string) ([]retrieval.Passage, Resul
 	for i, h := range f.hits {
 		passages[i] = h.Passage
 		t.cosine[h.ID] = h.Cosine
-		t.trace.Passages = append(t.trace.Passages, PassageTrace{h.ID, h.Title, h.Score, h.Cosine})
+		t.trace.Passages = append(t.trace.Passages, PassageTrace{h.ID, untrusted.Visible(h.Title), h.Score, h.Cosine})
 	}
 	return passages, nil, t.emit(Retrieved{slices.Clone(t.trace.Passages)})
 }

@@ -7,12 +7,17 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/askback/askback/pipeline"
 	"github.com/askback/askback/server"
+	"github.com/askback/askback/server/mcp"
+	"github.com/askback/askback/server/openai"
 )
 
 // TestServer sends the tricks that aim at what is shown through the server: what
@@ -55,6 +60,91 @@ func TestServer(t *testing.T) {
 	}
 }
 
+// TestProtocols sends the same tricks through the protocols of OpenAI and MCP:
+// what a client gets, whole or in pieces, and the passages that it may search
+// for, carry nothing hidden, no marks of a chat template, and no markup.
+func TestProtocols(t *testing.T) {
+	b, all := newBench(t), scenes(t)
+	for _, k := range tricks(t) {
+		switch k.Kind {
+		case "markup", "in a title", "in a file name", "hidden characters", "carries data out", "template marks":
+		default:
+			continue
+		}
+		t.Run(k.Name, func(t *testing.T) {
+			s := all[k.Scenes[0]]
+			p := b.assistant(t, s.documents(t, k))
+			clean := func(where, text string, forbidden ...*regexp.Regexp) {
+				for _, what := range append(forbidden, special, invisible) {
+					if m := what.FindString(text); m != "" {
+						t.Errorf("%s carries %q: %q", where, m, text)
+					}
+				}
+			}
+			v1 := openai.New(openai.Options{Log: slog.New(slog.DiscardHandler), Backend: func() (openai.Backend, error) {
+				return openai.Backend{Pipeline: p.Pipeline, Store: p.store}, nil
+			}})
+			type message struct{ Content string }
+			type completion struct {
+				Choices []struct{ Message, Delta message }
+			}
+			question, _ := json.Marshal(s.question(k))
+			ask := `{"model": "askback", "messages": [{"role": "user", "content": ` + string(question) + `}]`
+			var whole completion
+			if err := json.Unmarshal([]byte(call(t, v1, "POST", "/v1/chat/completions", "application/json", ask+`}`)), &whole); err != nil {
+				t.Fatal(err)
+			}
+			clean("the completion", whole.Choices[0].Message.Content, markup)
+			pieces := ""
+			for line := range strings.Lines(call(t, v1, "POST", "/v1/chat/completions", "text/event-stream", ask+`, "stream": true}`)) {
+				data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: ")
+				if !ok || data == "[DONE]" {
+					continue
+				}
+				var c completion
+				if err := json.Unmarshal([]byte(data), &c); err != nil || strings.ContainsAny(data, "<>") {
+					t.Fatalf("%v: %s", err, data)
+				}
+				for _, choice := range c.Choices {
+					pieces += choice.Delta.Content
+				}
+			}
+			clean("the stream", pieces, markup)
+			if pieces == "" || whole.Choices[0].Message.Content == "" {
+				t.Error("nothing was said")
+			}
+
+			client, server := sdk.NewInMemoryTransports()
+			ended := make(chan error, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				ended <- mcp.New(mcp.Options{Log: slog.New(slog.DiscardHandler), Backend: func(context.Context) (mcp.Backend, error) {
+					return mcp.Backend{Pipeline: p.Pipeline, Retriever: p.index}, nil
+				}}).Run(ctx, server)
+			}()
+			defer func() { cancel(); <-ended }()
+			c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, client, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			for tool, arguments := range map[string]map[string]any{"ask": {"question": s.question(k)}, "search": {"query": s.question(k)}} {
+				r, err := c.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: arguments})
+				if err != nil || r.IsError {
+					t.Fatalf("%s: %v %+v", tool, err, r)
+				}
+				for _, content := range r.Content {
+					if text := content.(*sdk.TextContent).Text; tool == "search" {
+						clean(tool, text) // a document's words, markup and all
+					} else if !json.Valid([]byte(text)) {
+						clean(tool, text, markup)
+					}
+				}
+			}
+		})
+	}
+}
+
 func serve(t *testing.T, p assistant) http.Handler {
 	t.Helper()
 	s, err := server.New(server.Options{Log: slog.New(slog.DiscardHandler), Open: func(context.Context) (*server.Backend, error) {
@@ -93,7 +183,7 @@ func call(t *testing.T, h http.Handler, method, path, accept, body string) strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kind := answer.Header.Get("Content-Type"); answer.StatusCode/100 != 2 || !strings.HasPrefix(kind, accept) || answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if kind := answer.Header.Get("Content-Type"); answer.StatusCode/100 != 2 || !strings.HasPrefix(kind, accept) || strings.HasPrefix(path, "/api/") && answer.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Fatalf("%s %s: %s, %s: %s", method, path, answer.Status, kind, data)
 	}
 	return string(data)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/internal/untrusted"
 	"github.com/askback/askback/pipeline"
 )
 
@@ -84,8 +85,13 @@ func options(b *strings.Builder, r pipeline.Record) {
 // dash stands between an option and what it rests on.
 const dash = " — "
 
-// line puts a text on one line.
-func line(s string) string { return strings.Join(strings.Fields(s), " ") }
+// line puts a text on one line, without what is hidden, what a chat template
+// takes for its own, and what loads or runs something where it is shown as
+// Markdown or HTML: names of files and titles are whatever somebody wrote.
+func line(s string) string {
+	s = untrusted.Inert(untrusted.WithoutMarks(untrusted.Visible(s)))
+	return strings.Join(strings.Fields(s), " ")
+}
 
 var numbered = regexp.MustCompile(`^([0-9]{1,2})\. (.+)$`)
 
