@@ -228,20 +228,26 @@ func Amend(asked []Pending, text, last string) (i int, f Folded, ok bool) {
 			continue
 		}
 		got.Rule = "changed"
-		p := Pending{Question: last, Options: a.Options, Gate: a.Gate}
-		switch at := wordIndex(last, old); {
+		switch {
 		case asks:
 			got.Question = own
-		case last == "":
-		case len(at) > 0:
-			j := at[len(at)-1]
-			got.Question = last[:j] + got.Chosen[0].Text + last[j+len(old):]
-		default:
-			got.Question = compose(p, language(last, text), []string{bare(got.Chosen[0].Text)}, nil)
+		case last != "":
+			got.Question = WithOption(a, last, old, got.Chosen[0])
 		}
 		return i, got, true
 	}
 	return 0, Folded{}, false
+}
+
+// WithOption is a question with an option of the clarification a in the place of
+// another one's text, which it may name or not.
+func WithOption(a Pending, question, old string, option Option) string {
+	if at := wordIndex(question, old); len(at) > 0 {
+		j := at[len(at)-1]
+		return question[:j] + option.Text + question[j+len(old):]
+	}
+	p := Pending{Question: question, Options: a.Options, Gate: a.Gate}
+	return compose(p, language(question, option.Text), []string{bare(option.Text)}, nil)
 }
 
 // takesAnother says whether words change something said before.

@@ -44,6 +44,14 @@ func TestSettled(t *testing.T) {
 			{"What is the deposit?", "clarification post", ""},
 			{"City", "answer", "200"},
 			{"And for the other one?", "answer", "450"}}},
+		{"the other one of what was taken for granted", [][3]string{
+			{"What is the deposit?", "clarification post", ""},
+			{"no idea", "answer", "Assuming City: The deposit is 200."},
+			{"what about the other one?", "answer", "450"}}},
+		{"the other one, in German", [][3]string{
+			{"What is the deposit?", "clarification post", ""},
+			{"City", "answer", "200"},
+			{"und für die andere?", "answer", "450"}}},
 		{"a terminal's codes are no words", [][3]string{
 			{"What is the deposit?", "clarification post", ""},
 			{"the \x1b[1;31mCargo\x1b[0m", "answer", "450"}}},
@@ -83,6 +91,21 @@ func TestSettled(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// "The other one" is about the last question, which need not be the one that was asked
+// back about.
+func TestTheOther(t *testing.T) {
+	for _, text := range []string{"And the other one?", "what about the other?", "und die andere?", "et l'autre ?", "¿y la otra?", "另一个呢？", "और दूसरा?"} {
+		b := newBench(t, gate.Policy{})
+		b.ask(t, "What is the deposit?")
+		b.ask(t, "City")
+		b.ask(t, "What is the deposit in winter?")
+		r := b.ask(t, text)
+		if r.Kind != conversation.KindAnswer || !strings.Contains(r.Text, "450") || !strings.Contains(r.Question, "in winter") || !strings.Contains(r.Question, "Cargo") || strings.Contains(r.Question, "City") {
+			t.Errorf("%q: %s %q, understood as %q", text, r.Kind, r.Text, r.Question)
+		}
 	}
 }
 

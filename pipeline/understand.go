@@ -75,28 +75,44 @@ func (t *turn) understand() (Result, error) {
 	return nil, nil
 }
 
-var otherOne = regexp.MustCompile(`(?i)^\s*(and |or |what about |how about )?((for|with|about|on|in|at) )?the other( one)?\W*$`)
+var otherOne = regexp.MustCompile(`(?i)^\W*(?:` +
+	`(and |or |what about |how about )?((for|with|about|on|in|at) )?the other( one)?` +
+	`|(und |oder )?(was ist mit |wie ist es mit )?((für|mit|bei|in) )?(der|die|das|den|dem) andere[nrs]?` +
+	`|(et )?((pour|avec|dans) )?l['’]autre|(y )?((para|con|en) )?(el otro|la otra)` +
+	`|(那)?另(外)?一[个個种種款]呢?|(और )?दूसर[ाीे]( वाल[ाीे])?|(aur )?doosr[aei]( wal[aei])?` +
+	`)\W*$`)
 
-// theOther resolves "and the other one?" after a choice between two options:
-// the question is the same, with the other option.
+// theOther resolves "and the other one?" after a choice between two options: the
+// last question again, with the other option.
 func (t *turn) theOther() error {
 	n := len(t.conv.Asked)
 	if n == 0 || !otherOne.MatchString(t.text) {
 		return nil
 	}
 	asked := t.conv.Asked[n-1]
-	if len(asked.Options) != 2 || len(asked.Chosen) != 1 {
+	now := asked.Assumed
+	if len(asked.Chosen) == 1 {
+		now = asked.Chosen[0]
+	}
+	if len(asked.Options) != 2 || now == "" {
 		return nil
 	}
 	other := asked.Options[0]
-	if other.Text == asked.Chosen[0] {
+	if other.Text == now {
 		other = asked.Options[1]
 	}
 	f, err := conversation.FoldChoice(asked, other.ID)
 	if err != nil {
 		return err
 	}
-	t.folded, t.pending, t.question = &f, &asked, f.Question
+	t.question = f.Question
+	if last := lastQuestion(unbroken(t.conv.Turns)); last != "" && t.leansOn(asked) {
+		t.question = conversation.WithOption(asked, last, now, other)
+	}
+	if t.question == f.Question { // its options rest on passages of this question
+		t.folded, t.pending = &f, &asked
+	}
+	f.Question = t.question
 	t.trace.Reply = replyTrace(asked, f)
 	t.trace.Reply.Rule = "the other one"
 	return nil
