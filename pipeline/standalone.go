@@ -96,6 +96,11 @@ func ellipsis(question string) string {
 // question without one, or in a whole question, stands alone.
 func substituteIdentifier(before, question string) (string, bool) {
 	now, then := codes(question), codes(before)
+	if len(then) > 0 {
+		if short := shortened(question, then[len(then)-1]); short != "" {
+			now = []string{short}
+		}
+	}
 	if len(now) == 0 {
 		return "", false
 	}
@@ -108,6 +113,22 @@ func substituteIdentifier(before, question string) (string, bool) {
 		return question, true
 	}
 	return "", false
+}
+
+var (
+	number    = regexp.MustCompile(`^(?:(?i:for|the|code|number|nr\.?|no\.?|with) )*(\p{Nd}{2,})$`)
+	lastDigit = regexp.MustCompile(`\p{Nd}+$`)
+)
+
+// shortened is the code that a question names by its number alone, in the way of the
+// one asked about before: "and 5171?" after ERR-5172 is about ERR-5171. A number that
+// is longer or shorter is another thing.
+func shortened(question, like string) string {
+	is, digits := number.FindStringSubmatch(ellipsis(question)), lastDigit.FindString(like)
+	if is == nil || digits == "" || digits == like || len(is[1]) != len(digits) {
+		return ""
+	}
+	return strings.TrimSuffix(like, digits) + is[1]
 }
 
 // codes are the identifiers of a text that are written as one word.

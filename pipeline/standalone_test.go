@@ -26,6 +26,12 @@ func TestStandalone(t *testing.T) {
 		{"How many seats has the room Cedar?", "and Elm?", "How many seats has the room Elm?"},
 		{"What does ERR-5172 mean?", "and err-5171?", "What does err-5171 mean?"},
 		{"What does ERR-5172 mean?", "ERR-5171", "What does ERR-5171 mean?"},
+		{"What does ERR-5172 mean?", "and 5171?", "What does ERR-5171 mean?"}, // never the neighbour
+		{"What does ERR-5172 mean?", "what about the code 5173", "What does ERR-5173 mean?"},
+		{"Was bedeutet ERR-5172?", "und 5171?", "Was bedeutet ERR-5171?"},
+		{"What does ERR-5172 mean?", "and 51710?", "and 51710? (following: What does ERR-5172 mean?)"},
+		{"What does ERR-5172 mean?", "and after 5171 miles?", "and after 5171 miles? (following: What does ERR-5172 mean?)"},
+		{"When are you open?", "and 5171?", "and 5171? (following: When are you open?)"},
 		{"When are you open?", "ERR-5171", "ERR-5171"},
 		{"What is the deposit for a Cargo 2?", "and for a City 2?", "What is the deposit for a City 2?"},
 		{"What does ERR-5172 mean?", "and what is it about ERR-5173?", "and what is it about ERR-5173?"},
