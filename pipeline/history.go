@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 
@@ -17,7 +18,8 @@ const (
 )
 
 // recent gives the end of a dialogue that fits into a budget of tokens, whole
-// turns, the oldest dropped first. What the user settled in clarifications is kept
+// turns, the oldest dropped first. A last turn that is longer than the budget alone is
+// cut: the next question may be about it. What the user settled in clarifications is kept
 // whatever was dropped: it stands first, as words of the user.
 func recent(history []conversation.Message, asked []conversation.Pending, budget int) []conversation.Message {
 	facts := settledFacts(asked)
@@ -32,6 +34,10 @@ func recent(history []conversation.Message, asked []conversation.Pending, budget
 			cost += tokens(m.Text)
 		}
 		if left -= cost; left < 0 {
+			if from == len(history) { // the last turn
+				history = append(slices.Clone(history[:n]), cutTurn(history[n:], budget)...)
+				from = n
+			}
 			break
 		}
 		from = n
@@ -97,16 +103,30 @@ func tokens(text string) int {
 	return n
 }
 
+// cutTurn gives the messages of a turn cut to a budget of tokens. What one of the two
+// leaves of its half the other has.
+func cutTurn(turn []conversation.Message, budget int) []conversation.Message {
+	turn = slices.Clone(turn)
+	half, total := budget/len(turn), 0
+	for _, m := range turn {
+		total += min(tokens(m.Text), half)
+	}
+	for i := range turn {
+		turn[i].Text = cutTokens(turn[i].Text, min(tokens(turn[i].Text), half)+budget-total)
+	}
+	return turn
+}
+
 // cutTokens gives the beginning of a text, of about so many tokens.
 func cutTokens(text string, most int) string {
 	if tokens(text) <= most {
 		return text
 	}
-	words := strings.Fields(text)
-	for i := range words {
-		if tokens(strings.Join(words[:i+1], " ")) > most {
-			return strings.Join(words[:i], " ") + "…"
-		}
+	runes := []rune(text)
+	cut := string(runes[:sort.Search(len(runes), func(n int) bool { return tokens(string(runes[:n+1])) > most })])
+	// Between words, where there are any.
+	if i := strings.LastIndexFunc(cut, unicode.IsSpace); i > len(cut)/2 {
+		cut = cut[:i]
 	}
-	return text
+	return strings.TrimSpace(cut) + "…"
 }
