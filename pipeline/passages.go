@@ -44,8 +44,8 @@ func (t *turn) weighEchoes(passages []retrieval.Passage) {
 	var repeating []int
 	var rest []string
 	for i, p := range passages {
-		if echoes(p, t.question) && t.cosine[p.ID] > farCosine {
-			repeating, rest = append(repeating, i), append(rest, beyond(p, t.question))
+		if says := beyond(p, t.question); says != strings.TrimSpace(p.Title+"\n"+p.Text) && t.cosine[p.ID] > farCosine {
+			repeating, rest = append(repeating, i), append(rest, says)
 		}
 	}
 	if len(repeating) == 0 {
@@ -69,11 +69,6 @@ func beyond(p retrieval.Passage, question string) string {
 	return strings.TrimSpace(untrusted.WithoutEcho(p.Title, question) + "\n" + untrusted.WithoutEcho(p.Text, question))
 }
 
-// echoes reports whether a passage repeats the question.
-func echoes(p retrieval.Passage, question string) bool {
-	return beyond(p, question) != strings.TrimSpace(p.Title+"\n"+p.Text)
-}
-
 const (
 	fewEchoes   = 2 // passages that repeat the question, if there are others
 	beyondCrowd = 4 // times as many are searched for when there are more
@@ -82,34 +77,34 @@ const (
 // search asks the retriever. Where passages that repeat the question crowd out
 // the others, it looks further and keeps few of them.
 func (t *turn) search(ctx context.Context, q retrieval.Query) ([]retrieval.Hit, error) {
-	repeats := func(h retrieval.Hit) bool { return echoes(h.Passage, t.question) }
 	hits, err := retrieval.Explain(ctx, t.p.parts.Retriever, q)
-	if err != nil || len(hits) < q.Limit {
+	if err != nil || len(hits) < q.Limit || len(crowd(hits, t.question)) == 0 {
 		return hits, err
-	}
-	crowd := 0
-	for _, h := range hits {
-		if repeats(h) {
-			crowd++
-		}
-	}
-	if crowd <= fewEchoes {
-		return hits, nil
 	}
 	limit := q.Limit
 	q.Limit *= beyondCrowd
 	if hits, err = retrieval.Explain(ctx, t.p.parts.Retriever, q); err != nil {
 		return nil, err
 	}
-	crowd = 0
-	hits = slices.DeleteFunc(hits, func(h retrieval.Hit) bool {
-		if !repeats(h) {
-			return false
-		}
-		crowd++
-		return crowd > fewEchoes
-	})
+	tooMany := crowd(hits, t.question)
+	hits = slices.DeleteFunc(hits, func(h retrieval.Hit) bool { return tooMany[h.ID] })
 	return hits[:min(limit, len(hits))], nil
+}
+
+// crowd gives the ids of the hits that repeat the question, but for the first few.
+// A heading repeats it if it says nothing else: "What is the deposit? > City" is one
+// of the answers to choose from.
+func crowd(hits []retrieval.Hit, question string) map[string]bool {
+	repeating, tooMany := 0, map[string]bool{}
+	for _, h := range hits {
+		if untrusted.WithoutEcho(h.Text, question) == h.Text && (h.Title == "" || untrusted.WithoutEcho(h.Title, question) != "") {
+			continue
+		}
+		if repeating++; repeating > fewEchoes {
+			tooMany[h.ID] = true
+		}
+	}
+	return tooMany
 }
 
 // bestCosine is that of the passage most similar to the question, 0 if the

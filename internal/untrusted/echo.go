@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // echoed is the share of a question's words that another question holds if it
@@ -19,13 +18,15 @@ var (
 // WithoutEcho gives a text without what only repeats a question: its words, one
 // after the other, wherever they stand, and sentences that ask the same in nearly
 // the same words. Such words bring a text near to the question and answer nothing.
-// It is the text itself if there are none.
+// It is the text itself if there are none. Of a question without a question mark,
+// which may be words typed as into a search box and then stand in what answers it,
+// only what is asked with one counts.
 func WithoutEcho(text, question string) string {
 	asked := wordPattern.FindAllString(strings.ToLower(question), -1)
 	if len(asked) < 3 {
 		return text
 	}
-	if cut := withoutRun(text, asked); cut != text {
+	if cut := withoutRun(text, asked, !strings.ContainsAny(question, "?？")); cut != text {
 		text = strings.TrimSpace(cut)
 	}
 	if !strings.ContainsAny(text, "?？") {
@@ -61,8 +62,9 @@ func same(sentence string, asked []string) bool {
 	return float64(n) >= echoed*float64(len(asked))
 }
 
-// withoutRun leaves out each run of the words asked, and the marks that end it.
-func withoutRun(text string, asked []string) string {
+// withoutRun leaves out each run of the words asked, and the marks that end it; if
+// marked, only those that end with a question mark.
+func withoutRun(text string, asked []string, marked bool) string {
 	places := wordPattern.FindAllStringIndex(text, -1)
 	var kept strings.Builder
 	at := 0
@@ -77,15 +79,14 @@ func withoutRun(text string, asked []string) string {
 		if !run {
 			continue
 		}
-		kept.WriteString(text[at:places[i][0]])
-		i += len(asked) - 1
-		for at = places[i][1]; at < len(text); {
-			r, n := utf8.DecodeRuneInString(text[at:])
-			if !strings.ContainsRune("?!.？！。\"”’'", r) {
-				break
-			}
-			at += n
+		last := i + len(asked) - 1
+		rest := strings.TrimLeft(text[places[last][1]:], "?!.？！。\"”’'")
+		end := len(text) - len(rest)
+		if marked && !strings.ContainsAny(text[places[last][1]:end], "?？") {
+			continue
 		}
+		kept.WriteString(text[at:places[i][0]])
+		i, at = last, end
 	}
 	if at == 0 {
 		return text

@@ -160,6 +160,15 @@ func TestWithoutEcho(t *testing.T) {
 			t.Errorf("WithoutEcho(%q) = %q, want %q", in, got, want)
 		}
 	}
+	for in, want := range map[string]string{ // of words typed as into a search box
+		"To return a bike, lock it.":             "To return a bike, lock it.",
+		"Return a bike > City":                   "Return a bike > City",
+		"Return a bike? Return a bike? Lock it.": "Lock it.",
+	} {
+		if got := WithoutEcho(in, "return a bike"); got != want {
+			t.Errorf("WithoutEcho(%q) = %q, want %q", in, got, want)
+		}
+	}
 	if got := WithoutEcho("Why? Because.", "Why?"); got != "Why? Because." {
 		t.Errorf("a question of one word: %q", got)
 	}
