@@ -109,6 +109,18 @@ func TestTheOther(t *testing.T) {
 	}
 }
 
+// A question that only names the other one is a question of its own.
+func TestNotTheOther(t *testing.T) {
+	for _, text := range []string{"取消另一个", "另一个多少钱?", "Отменить the other one", "how about the other दिन"} {
+		b := newBench(t, gate.Policy{})
+		b.ask(t, "What is the deposit?")
+		b.ask(t, "City")
+		if r := b.ask(t, text); r.Trace.Reply != nil {
+			t.Errorf("%q is read as %+v", text, r.Trace.Reply)
+		}
+	}
+}
+
 // An unclear reply costs one ask from the budget, an explanation costs none.
 func TestReasking(t *testing.T) {
 	b := newBench(t, gate.Policy{MaxInARow: 2})

@@ -75,12 +75,12 @@ func (t *turn) understand() (Result, error) {
 	return nil, nil
 }
 
-var otherOne = regexp.MustCompile(`(?i)^\W*(?:` +
+var otherOne = regexp.MustCompile(`(?i)^[^\p{L}\p{N}]*(?:` +
 	`(and |or |what about |how about )?((for|with|about|on|in|at) )?the other( one)?` +
 	`|(und |oder )?(was ist mit |wie ist es mit )?((für|mit|bei|in) )?(der|die|das|den|dem) andere[nrs]?` +
 	`|(et )?((pour|avec|dans) )?l['’]autre|(y )?((para|con|en) )?(el otro|la otra)` +
 	`|(那)?另(外)?一[个個种種款]呢?|(और )?दूसर[ाीे]( वाल[ाीे])?|(aur )?doosr[aei]( wal[aei])?` +
-	`)\W*$`)
+	`)[^\p{L}\p{N}]*$`)
 
 // theOther resolves "and the other one?" after a choice between two options: the
 // last question again, with the other option.
