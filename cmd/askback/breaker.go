@@ -36,8 +36,12 @@ func newBreaker(service string) *breaker {
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: service, Timeout: breakFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
-		// What is the question's fault, or the client's who left, says nothing of the service.
+		// What is the question's fault is none of the service's, which has replied.
 		IsSuccessful: func(err error) bool { return blamed(err) != service },
+		// Whoever left, or had no time left, has not seen whether it replies.
+		IsExcluded: func(err error) bool {
+			return blamed(err) != service && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
+		},
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
 				until := time.Now().Add(breakFor)

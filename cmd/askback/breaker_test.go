@@ -79,6 +79,36 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
+// Who leaves tells nothing of the service: neither that it works, between failures, nor
+// that it is back, and the next call tries it.
+func TestBreakerWhenClientsLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := &searches{}
+		b := brokenSearch{newBreaker(serviceQdrant), down}
+		call := func(err error) error {
+			down.err = err
+			_, err = b.Explain(t.Context(), retrieval.Query{})
+			return err
+		}
+		for range breakAfter {
+			_ = call(qdrant.ErrUnavailable)
+			_ = call(context.Canceled)
+		}
+		if down.calls != 2*breakAfter-1 {
+			t.Fatalf("it was called %d times, want %d", down.calls, 2*breakAfter-1)
+		}
+		time.Sleep(breakFor + 1)
+		for _, err := range []error{context.Canceled, context.DeadlineExceeded} {
+			if got := call(err); got != err || !b.tries() {
+				t.Errorf("%v instead of %v, and it is tried: %t", got, err, b.tries())
+			}
+		}
+		if err := call(nil); err != nil || b.tries() {
+			t.Errorf("it is back: %v", err)
+		}
+	})
+}
+
 // retry is the time after which an error says to try again.
 func retry(err error) time.Duration {
 	var s *server.ServiceError
