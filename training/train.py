@@ -150,7 +150,7 @@ def main() -> None:
     ap.add_argument("--minutes", type=float, default=150, help="time limit; the decay ends with it")
     ap.add_argument("--lr", type=float, default=5e-4, help="of the LoRA; the heads' is twice it")
     ap.add_argument("--batch", type=int, help="cases in a batch; 8 on a CPU, 16 on a GPU")
-    ap.add_argument("--limit", type=int, default=0, help="train on this many cases only")
+    ap.add_argument("--limit", type=int, default=0, help="train on so many cases only, of each public set too")
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--float32", action="store_true", help="no bfloat16")
     ap.add_argument("--device", help="cpu or cuda; a GPU where there is one")
@@ -183,7 +183,7 @@ def main() -> None:
     public = {}
     if args.public:
         sets = data.public_sets(args.public, held_out=False)
-        public = {n: [data.example(tokenizer, c) for c in cases] for n, cases in sets.items()}
+        public = {n: [data.example(tokenizer, c) for c in cases[: args.limit or None]] for n, cases in sets.items()}
 
     scenes = compose.read(args.scenes)
     held_out = [s for s in scenes if compose.held_out(s)]

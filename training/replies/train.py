@@ -44,8 +44,8 @@ FOLDS = 5
 # Token budgets, the first ones of each part. They are part of the input contract:
 # export.py writes them to reply.json and the reader in Go takes them from there.
 BUDGET = {"reply": 96, "question": 48, "clarification": 64, "option": 24, "options": 8}
-RANK, ALPHA = 16, 32
-FROZEN = 2  # lowest layers, which stay as they are
+RANK, ALPHA = 32, 64
+FROZEN = 0  # lowest layers, which stay as they are
 TARGETS = ["query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"]
 OPTION_HIDDEN, KIND_HIDDEN = 64, 128
 MISSING = -5.0  # stands for the logit of an option that does not exist
@@ -174,6 +174,14 @@ class Reader(nn.Module):
     def small_state(self):
         return {n: p.detach().clone() for n, p in self.named_parameters()
                 if p.requires_grad or not n.startswith("peft.")}
+
+    def start(self, path: str) -> None:
+        """Takes the weights of a run, whose rank may be lower and whose layers fewer;
+        what is new says nothing at first."""
+        own = dict(self.named_parameters())
+        with torch.no_grad():
+            for name, value in torch.load(path, weights_only=True).items():
+                own[name][tuple(slice(n) for n in value.shape)].copy_(value)
 
     def drop(self, x):
         return F.dropout(x, self.dropout, self.training)
@@ -428,6 +436,7 @@ def main() -> None:
     ap.add_argument("--tokens", type=int, default=1200, help="in a batch")
     ap.add_argument("--share", type=float, default=0.1, help="of composed cases")
     ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--start", help="a run's weights to go on from, trained without the same fold")
     ap.add_argument("--float32", action="store_true")
     ap.add_argument("--every", type=int, default=1, help="epochs between figures")
     args = ap.parse_args()
@@ -443,6 +452,8 @@ def main() -> None:
     rng = random.Random(args.seed)
     drawer = Drawer(train, rng)
     reader = Reader(args.base)
+    if args.start:
+        reader.start(args.start)
     optimizer = torch.optim.AdamW([{"params": reader.lora_parameters(), "lr": args.lr},
                                    {"params": reader.head_parameters(), "lr": args.lr}], weight_decay=0.01)
     drawn = [batches([example(tokenizer, c) for c in drawer.epoch(args.share)], args.tokens, rng)
