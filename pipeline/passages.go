@@ -53,10 +53,11 @@ func (t *turn) weighEchoes(passages []retrieval.Passage) {
 	}
 	cosines := make([]float64, len(rest))
 	if m := t.p.parts.Matcher; m != nil {
-		if c, err := m.Similarity(t.ctx, t.question, rest); err == nil {
-			cosines = c
-		} else {
+		switch c, err := m.Similarity(t.ctx, t.question, rest); {
+		case err != nil:
 			t.note("what repeats the question could not be compared: %v", err)
+		case len(c) == len(rest):
+			cosines = c
 		}
 	}
 	for k, i := range repeating {

@@ -37,9 +37,9 @@ func (c *Clarifier) plain(ctx context.Context, r gate.Request) ([]int, error) {
 
 // bears reports whether what the user said before may settle which of the
 // passages of a family is meant: it holds a word that some passages hold and
-// others do not, or is clearly nearer in meaning to the name of one of
-// them. What another passage is about and was answered is done with. What a document was quoted with is no word of the user; what the user was
-// asked and replied to is.
+// others do not, or is clearly nearer in meaning to the name of one of them. What
+// another passage is about and was answered is done with. What a document was quoted
+// with is no word of the user; what the user was asked and replied to is.
 func (c *Clarifier) bears(ctx context.Context, r gate.Request, family []int) (bool, error) {
 	holding, inFamily := map[string]int{}, map[string]bool{} // how many passages hold a word
 	for i, p := range r.Passages {

@@ -60,8 +60,8 @@ type Dialect struct {
 	Again func(error) bool
 	// Explain says which database an error comes from and what to do.
 	Explain func(doing string, err error) error
-	// Limit is how long a transaction may take, but for one that deletes; 0: as long as
-	// its context.
+	// Limit is how long a transaction may take, but for one that deletes, before it
+	// fails with ErrLate; 0: as long as its context.
 	Limit time.Duration
 	// Deleted is called after conversations were deleted; nil does nothing.
 	Deleted func(context.Context, *sql.DB) error
@@ -156,6 +156,9 @@ func turns(t tx, query string, args ...any) (out []conversation.Turn, err error)
 	return out, rows.Err()
 }
 
+// ErrLate is the error of a transaction that took longer than Dialect.Limit.
+var ErrLate = errors.New("no answer")
+
 // transact runs do in a transaction, all or nothing, and again if the database
 // says that this may help.
 func (s *Store) transact(ctx context.Context, o *sql.TxOptions, do func(tx) error) error {
@@ -170,9 +173,6 @@ func (s *Store) transact(ctx context.Context, o *sql.TxOptions, do func(tx) erro
 	}
 	return err
 }
-
-// ErrLate is the error of a transaction that took longer than Dialect.Limit.
-var ErrLate = errors.New("no answer")
 
 // unlimited is transact without a limit of time.
 func (s *Store) unlimited(ctx context.Context, o *sql.TxOptions, do func(tx) error) error {
