@@ -20,15 +20,16 @@ const module = "github.com/askback/askback/"
 var house = map[string][]string{
 	"conversation":         {"internal/edit", "internal/encoder", "internal/safetensors"}, // conversation/reply is the reader of replies
 	"retrieval":            {"internal/encoder", "internal/edit", "internal/ollama"},      // retrieval/minilm is the embedder
-	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama", "internal/untrusted"},
+	"gate":                 {"conversation", "retrieval", "internal/encoder", "internal/safetensors", "internal/ollama", "internal/stopwatch", "internal/untrusted"},
 	"generation":           {"conversation", "retrieval", "internal/ollama", "internal/untrusted"},
 	"pipeline":             {"conversation", "retrieval", "gate", "generation", "internal/untrusted"},
 	"server":               {"conversation", "retrieval", "gate", "generation", "pipeline", "internal/untrusted"},
-	"internal/encoder":     {"internal/safetensors"},
+	"internal/encoder":     {"internal/safetensors", "internal/stopwatch"},
 	"internal/safetensors": {},
 	"internal/gguf":        {"internal/safetensors"},
 	"internal/hub":         {},
 	"internal/edit":        {},
+	"internal/stopwatch":   {},
 	"internal/qdranttest":  {},
 	"internal/ollama":      {},
 	"internal/untrusted":   {},

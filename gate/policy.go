@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/askback/askback/conversation"
+	"github.com/askback/askback/internal/stopwatch"
 )
 
 // Policy is when a gate may ask, in plain values. The zero value is the
@@ -21,7 +22,9 @@ type Policy struct {
 	// answer between, both gates together. 0 means 2; negative means none.
 	MaxInARow int
 	// TimeLimit bounds each gate. When it is over, or the clarifier fails, the
-	// turn proceeds without asking and the decision says so. 0 means 5 s.
+	// turn proceeds without asking and the decision says so. The time in which the
+	// embedded clarifier waits for a core that other turns use does not count.
+	// 0 means 5 s.
 	TimeLimit time.Duration
 	// Expire is how long a clarification waits for its reply. A message after
 	// that is a question of its own. 0 means as long as it takes.
@@ -131,7 +134,7 @@ func (g Gate) clarify(ctx context.Context, r Request) (Verdict, error) {
 	if limit == 0 {
 		limit = 5 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := stopwatch.WithTimeout(ctx, limit)
 	defer cancel()
 	type outcome struct {
 		v   Verdict

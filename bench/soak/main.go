@@ -1,6 +1,6 @@
 // Command soak keeps a server busy for a while, as many users do, and tells whether
-// it stays well: no error, no turn lost, memory that does not grow, and no goroutine
-// left afterwards.
+// it stays well: no error, no turn lost, no gate that lets a turn pass unread, memory
+// that does not grow, and no goroutine left afterwards.
 //
 //	go run ./bench/soak                                              # 10 minutes
 //	go run ./bench/soak -duration 30s -conversations 100 -inflight 20
@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,9 +76,12 @@ func run(ctx context.Context) (ok bool, err error) {
 	if err := server.Ready(ctx); err != nil {
 		return false, err
 	}
-	before, err := goroutines(server.URL)
+	before, err := metric(server.URL, goroutines)
 	if err != nil {
 		return false, err
+	}
+	if before == 0 {
+		return false, fmt.Errorf("%s/metrics does not tell the number of goroutines", server.URL)
 	}
 	fmt.Printf("%d conversations, %d turns in flight, %s, %d cores, %s/%s\n", *conversations, *inFlight, *duration, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 
@@ -112,35 +116,64 @@ func run(ctx context.Context) (ok bool, err error) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
-	var after int
+	decided, err := metric(server.URL, "askback_gate_decisions_total")
+	if err != nil {
+		return false, err
+	}
+	var skipped float64
+	for _, reason := range []string{"time limit", "failed"} {
+		n, err := metric(server.URL, "askback_gate_decisions_total", `askback_reason="`+reason+`"`)
+		if err != nil {
+			return false, err
+		}
+		skipped += n
+	}
+	fmt.Printf("gates: %.0f decisions, %.0f without the clarifier's word\n", decided, skipped)
+	if decided == 0 || skipped > 0 {
+		wrong("gates let turns pass unread")
+	}
+	var after float64
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
-		if after, err = goroutines(server.URL); err != nil {
+		if after, err = metric(server.URL, goroutines); err != nil {
 			return false, err
 		}
 		if after <= before+left {
 			break
 		}
 	}
-	fmt.Printf("goroutines: %d before, %d after\n", before, after)
+	fmt.Printf("goroutines: %.0f before, %.0f after\n", before, after)
 	if after > before+left {
 		wrong("goroutines are left")
 	}
 	return ok, nil
 }
 
-// goroutines reads how many the server has.
-func goroutines(url string) (int, error) {
+const goroutines = "go_goroutines"
+
+// metric reads a metric of the server, summed over what bears all the labels.
+func metric(url, name string, labels ...string) (sum float64, err error) {
 	resp, err := http.Get(url + "/metrics")
 	if err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	for in := bufio.NewScanner(resp.Body); in.Scan(); {
-		if n, ok := strings.CutPrefix(in.Text(), "go_goroutines "); ok {
-			return strconv.Atoi(n)
+	in := bufio.NewScanner(resp.Body)
+	for in.Scan() {
+		series, value, ok := strings.Cut(in.Text(), "} ")
+		if !ok { // without labels
+			series, value, _ = strings.Cut(in.Text(), " ")
 		}
+		rest, ok := strings.CutPrefix(series, name)
+		if !ok || rest != "" && rest[0] != '{' || slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(rest, l) }) {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s/metrics: %s is no number: %w", url, name, err)
+		}
+		sum += n
 	}
-	return 0, fmt.Errorf("%s/metrics does not tell the number of goroutines", url)
+	return sum, in.Err()
 }
 
 // sample reads a process's resident memory until ctx ends, in MiB; nothing where the

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 	"text/tabwriter"
 
 	"github.com/schollz/progressbar/v3"
@@ -25,6 +26,10 @@ type evalCommand struct {
 	JSON        bool   `name:"json" help:"Print the report as JSON."`
 	gateFlags
 }
+
+// patience is the time for a decision that nobody waits for: a machine that is busy for
+// a moment does not end an evaluation.
+const patience = time.Minute
 
 // Run reads the cases, runs the gates and prints the report.
 func (c *evalCommand) Run(ctx context.Context, io streams) error {
@@ -46,6 +51,7 @@ func (c *evalCommand) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	g := gate.Gate{Clarifier: clarifier, Policy: c.policy()}
+	g.Policy.TimeLimit = max(g.Policy.TimeLimit, patience)
 	stages := []gate.Stage{gate.Pre, gate.Post}
 	if c.Gate != "" {
 		stages = []gate.Stage{gate.Stage(c.Gate)}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/askback/askback/internal/stopwatch"
 )
 
 // Sequence is one input of the model.
@@ -120,12 +122,19 @@ func (m *Model) runApart(ctx context.Context, seqs []Sequence, o Options) ([][]f
 }
 
 // take waits for a core and takes up to most of those that are free then.
-// Who waits longest is served first.
+// Who waits longest is served first. The wait does not count for a limit of
+// stopwatch.
 func (m *Model) take(ctx context.Context, most int) (cores int, err error) {
 	select {
 	case m.cores <- struct{}{}:
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	default:
+		resume := stopwatch.Pause(ctx)
+		defer resume()
+		select {
+		case m.cores <- struct{}{}:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 	for cores = 1; cores < most; cores++ {
 		select {

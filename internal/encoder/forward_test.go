@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/askback/askback/internal/stopwatch"
 )
 
 func mustForward(t *testing.T, m *Model, seqs []Sequence, o Options) [][]float32 {
@@ -189,11 +191,18 @@ func TestWaitsForACore(t *testing.T) {
 		}
 		cancel()
 	}
+	// Nor does the wait use up a limit: its deadline moves.
+	ctx, cancel := stopwatch.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	before, _ := ctx.Deadline()
 	done := make(chan error)
 	go func() {
-		_, err := m.Forward(context.Background(), seqs, Options{})
+		_, err := m.Forward(ctx, seqs, Options{})
 		done <- err
 	}()
+	for now := before; now.Equal(before); now, _ = ctx.Deadline() {
+		time.Sleep(time.Millisecond)
+	}
 	m.give(taken)
 	if err := <-done; err != nil {
 		t.Error(err)
