@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 	"text/tabwriter"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 
