@@ -62,7 +62,7 @@ func (b *breaker) begin() (done func(error), err error) {
 		wait, how = max(time.Second, time.Until(*b.until.Load())), "is left alone for a moment"
 	}
 	said := &server.ServiceError{Service: b.service, Retry: wait}
-	said.Err = fmt.Errorf("%s failed %d times one after another and %s; try again in %d seconds", b.service, breakAfter, how, said.RetryAfter())
+	said.Err = fmt.Errorf("it failed %d times one after another and %s; try again in %d seconds", breakAfter, how, said.RetryAfter())
 	return nil, said
 }
 

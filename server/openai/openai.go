@@ -274,7 +274,10 @@ func (h *handler) fault(err error) *Error {
 	}
 	if h.o.Blame != nil {
 		if service := h.o.Blame(err); service != "" {
-			return unavailable(fmt.Errorf("%s: %w", service, err))
+			if !strings.Contains(err.Error(), service) {
+				err = fmt.Errorf("%s: %w", service, err)
+			}
+			return unavailable(err)
 		}
 	}
 	return refuse(http.StatusInternalServerError, "", "failed", err.Error())

@@ -573,9 +573,12 @@ func TestFailsMidway(t *testing.T) {
 		t.Errorf("a turn that nobody saw anything of is kept: %v", ids)
 	}
 	down := serve(t, conversation.NewMemory(), openai.Options{Log: quiet, Blame: func(error) string { return "Ollama" }})
-	down.quoter.Between = s.quoter.Between
-	if got := down.refused(t, `{"messages":[{"role":"user","content":"When are you open?"}]}`); got != "503 unavailable" {
-		t.Error(got)
+	for _, failed := range []string{"gone", "Ollama: gone"} { // named by the service, and already
+		down.quoter.Between = func(context.Context) error { return errors.New(failed) }
+		status, reply := down.send(t, `{"messages":[{"role":"user","content":"When are you open?"}]}`)
+		if status != http.StatusServiceUnavailable || !strings.Contains(reply, `"code":"unavailable"`) || strings.Count(reply, "Ollama") != 1 {
+			t.Errorf("%s: %d %s", failed, status, reply)
+		}
 	}
 }
 
