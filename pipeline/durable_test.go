@@ -114,6 +114,39 @@ func TestSecondTab(t *testing.T) {
 	})
 }
 
+// releasing is a store that reads a conversation just as a turn in it ends.
+type releasing struct {
+	conversation.Store
+	claim conversation.Claim
+}
+
+func (s releasing) Load(ctx context.Context, id string, last int) (*conversation.Conversation, error) {
+	s.claim.Release()
+	time.Sleep(time.Millisecond)
+	return s.Store.Load(ctx, id, last)
+}
+
+// TestWaitsNoMore has the turn before end while it is looked up which it is: nobody is
+// told to wait for their own.
+func TestWaitsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := conversation.NewMemory()
+		claim, err := store.Begin(t.Context(), conversation.Request{Conversation: pipeline.DefaultConversation})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := pipeline.New(pipeline.Parts{Store: releasing{store, claim}, Retriever: deposits(), Clarifier: &asker{}, Generator: &quoter{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range p.Stream(t.Context(), pipeline.Message{Text: "When are you open?"}) {
+			if w, ok := e.(pipeline.Waiting); ok || err != nil {
+				t.Errorf("%+v, %v", w, err)
+			}
+		}
+	})
+}
+
 // TestBusy says so when the turn before takes too long, and changes nothing.
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -112,7 +112,13 @@ func (t *turn) claim(ctx context.Context) (claim conversation.Claim, err error) 
 		return claim, err
 	case <-time.After(patience):
 	}
-	if gone := t.emit(Waiting{t.held(ctx)}); gone != nil {
+	held := t.held(ctx)
+	select {
+	case <-done: // meanwhile
+		return claim, err
+	default:
+	}
+	if gone := t.emit(Waiting{held}); gone != nil {
 		cancel()
 		if <-done; err == nil {
 			claim.Release()
