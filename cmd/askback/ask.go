@@ -3,7 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
+
+	"github.com/askback/askback/pipeline"
 )
 
 // askCommand runs one turn.
@@ -45,4 +50,25 @@ func (c *askCommand) Run(ctx context.Context, io streams) error {
 		return outcome(code)
 	}
 	return nil
+}
+
+// waiting says for what a turn waits.
+func waiting(w pipeline.Waiting) string {
+	return "Waiting: another turn of this conversation runs, or was broken off; it is held" + heldBy(w.Held) + "."
+}
+
+// askPatiently is Pipeline.Ask that says on errOut for what it waits.
+func askPatiently(ctx context.Context, p *pipeline.Pipeline, m pipeline.Message, errOut io.Writer) (pipeline.Result, error) {
+	for e, err := range p.Stream(ctx, m) {
+		if err != nil {
+			return nil, err
+		}
+		switch e := e.(type) {
+		case pipeline.Waiting:
+			fmt.Fprintln(errOut, waiting(e))
+		case pipeline.Finished:
+			return e.Result, nil
+		}
+	}
+	return nil, errors.New("the turn ended without a result")
 }

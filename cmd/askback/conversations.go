@@ -7,14 +7,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf16"
 
 	"github.com/askback/askback/conversation"
-	"github.com/askback/askback/internal/untrusted"
-	"github.com/askback/askback/pipeline"
 )
 
 // conversationsCommand looks after what a store keeps.
@@ -182,62 +178,6 @@ func heldBy(h conversation.Held) (by string) {
 		by += ", whose claim runs out at " + h.Until.Local().Format(time.TimeOnly) + " unless it is at work"
 	}
 	return by
-}
-
-// waiting says for what a turn waits.
-func waiting(w pipeline.Waiting) string {
-	return "Waiting: another turn of this conversation runs, or was broken off; it is held" + heldBy(w.Held) + "."
-}
-
-// askPatiently is Pipeline.Ask that says on errOut for what it waits.
-func askPatiently(ctx context.Context, p *pipeline.Pipeline, m pipeline.Message, errOut io.Writer) (pipeline.Result, error) {
-	for e, err := range p.Stream(ctx, m) {
-		if err != nil {
-			return nil, err
-		}
-		switch e := e.(type) {
-		case pipeline.Waiting:
-			fmt.Fprintln(errOut, waiting(e))
-		case pipeline.Finished:
-			return e.Result, nil
-		}
-	}
-	return nil, errors.New("the turn ended without a result")
-}
-
-// printable is text that cannot steer a terminal.
-func printable(text string) string { return untrusted.Visible(text) }
-
-// visible leaves out of a piece of a text what could steer a terminal.
-func visible(r rune) rune {
-	if untrusted.Hidden(r) {
-		return -1
-	}
-	return r
-}
-
-// printableJSON writes JSON in which what a terminal or a reader would be misled
-// by stands as JSON's escapes, which loses nothing. Each Write is of whole
-// characters.
-type printableJSON struct{ io.Writer }
-
-func (w printableJSON) Write(text []byte) (int, error) {
-	var out strings.Builder
-	before := ' '
-	for _, r := range string(text) {
-		if r >= 0x7f && untrusted.HiddenAfter(before, r) {
-			for _, unit := range utf16.Encode([]rune{r}) {
-				fmt.Fprintf(&out, `\u%04x`, unit)
-			}
-		} else {
-			out.WriteRune(r)
-		}
-		before = r
-	}
-	if _, err := io.WriteString(w.Writer, out.String()); err != nil {
-		return 0, err
-	}
-	return len(text), nil
 }
 
 type exportConversations struct {

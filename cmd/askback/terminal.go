@@ -8,12 +8,14 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/gate"
 	"github.com/askback/askback/generation"
+	"github.com/askback/askback/internal/untrusted"
 	"github.com/askback/askback/pipeline"
 )
 
@@ -218,4 +220,39 @@ func exitCode(k conversation.Kind) int {
 		return exitNoAnswer
 	}
 	return exitAnswered
+}
+
+// printable is text that cannot steer a terminal.
+func printable(text string) string { return untrusted.Visible(text) }
+
+// visible leaves out of a piece of a text what could steer a terminal.
+func visible(r rune) rune {
+	if untrusted.Hidden(r) {
+		return -1
+	}
+	return r
+}
+
+// printableJSON writes JSON in which what a terminal or a reader would be misled
+// by stands as JSON's escapes, which loses nothing. Each Write is of whole
+// characters.
+type printableJSON struct{ io.Writer }
+
+func (w printableJSON) Write(text []byte) (int, error) {
+	var out strings.Builder
+	before := ' '
+	for _, r := range string(text) {
+		if r >= 0x7f && untrusted.HiddenAfter(before, r) {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&out, `\u%04x`, unit)
+			}
+		} else {
+			out.WriteRune(r)
+		}
+		before = r
+	}
+	if _, err := io.WriteString(w.Writer, out.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
