@@ -86,7 +86,11 @@ func (f gateFlags) clarifier() (*lora.Clarifier, error) {
 	if info, err := os.Stat(f.Adapter); err != nil || !info.IsDir() {
 		return nil, usagef("--adapter: %s is not a folder that can be read", f.Adapter)
 	}
-	return lora.New(os.DirFS(f.Adapter))
+	clarifier, err := lora.New(os.DirFS(f.Adapter))
+	if err != nil {
+		return nil, usagef("--adapter: %s: %w", f.Adapter, err)
+	}
+	return clarifier, nil
 }
 
 // assistant is everything a conversation needs. It is opened step by step, so that

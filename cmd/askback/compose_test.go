@@ -234,7 +234,7 @@ func TestComposeSecrets(t *testing.T) {
 			write(t, file, []byte(line))
 			t.Setenv("POSTGRES_PASSWORD", "")
 			os.Unsetenv("POSTGRES_PASSWORD")
-			if err := loadSettings(file); err != nil || os.Getenv("POSTGRES_PASSWORD") != secret {
+			if _, err := loadSettings(file); err != nil || os.Getenv("POSTGRES_PASSWORD") != secret {
 				t.Errorf("%q: the program reads %q, %v", secret, os.Getenv("POSTGRES_PASSWORD"), err)
 			}
 		}

@@ -1,9 +1,44 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/joho/godotenv"
 )
+
+// readEnv gives the settings of a .env file.
+func readEnv(text string) (map[string]string, error) {
+	settings, err := godotenv.Unmarshal(text)
+	if _, nameless := settings[""]; err == nil && nameless {
+		return nil, errors.New("a value without a name")
+	}
+	return settings, err
+}
+
+// envFault is why a .env file cannot be read, by the line where the fault begins. What
+// the reader of the file says quotes the rest of it, secrets included, and is not passed on.
+func envFault(text string, err error) error {
+	lines := strings.SplitAfter(text, "\n")
+	n := len(lines) - 1
+	for ; n > 0; n-- { // the longest beginning that can be read
+		if _, err := readEnv(strings.Join(lines[:n], "")); err == nil {
+			break
+		}
+	}
+	for n < len(lines)-1 {
+		if line := strings.TrimSpace(lines[n]); line != "" && line[0] != '#' {
+			break
+		}
+		n++
+	}
+	if strings.HasPrefix(err.Error(), "unterminated") {
+		return fmt.Errorf("line %d: a quote is opened and not closed", n+1)
+	}
+	return fmt.Errorf("line %d is no setting; write NAME='value', or begin it with #", n+1)
+}
 
 // pitfall is a line of a .env file whose value is not read as it was written,
 // or differently by different programs. The value itself is never told.

@@ -58,12 +58,35 @@ func TestQuotedSettingsAreKept(t *testing.T) {
 				t.Setenv(name, "") // so that it is as it was afterwards
 				os.Unsetenv(name)
 			}
-			if err := loadSettings(file); err != nil {
+			if _, err := loadSettings(file); err != nil {
 				t.Fatal(err)
 			}
 			if got := os.Getenv("ASKBACK_TEST_SECRET"); got != secret || os.Getenv("ASKBACK_TEST_NEXT") != "1" {
 				t.Errorf("%q is read as %q", secret, got)
 			}
+		}
+	}
+}
+
+// A .env that cannot be read is told by the line where the fault begins, and nothing that
+// stands in it is.
+func TestBrokenSettings(t *testing.T) {
+	for _, tc := range []struct{ text, says string }{
+		{"ASKBACK_TEST_A=1\nOPENAI_API_KEY Kite-7\nPGPASSWORD=Kite-8\n", "line 2 is no setting"},
+		{"# first\n\nASKBACK_TEST_A='x\ny'\n# a note\n\nKite 7\nPGPASSWORD=Kite-8", "line 7 is no setting"},
+		{"ASKBACK_TEST_A=1\r\nPGPASSWORD=\"Kite-8\r\nASKBACK_TEST_B=Kite\r\n", "line 2: a quote"},
+		{"PGPASSWORD='Kite-8", "line 1: a quote"},
+		{"Kite", "line 1 is no setting"},
+		{"ASKBACK_TEST_A=1\n= Kite\n", "line 2 is no setting"},
+		{"\uFEFFKite-7\n", "line 1 is no setting"},
+	} {
+		file := filepath.Join(t.TempDir(), ".env")
+		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := loadSettings(file)
+		if err == nil || !strings.HasPrefix(err.Error(), tc.says) || strings.Contains(err.Error(), "Kite") {
+			t.Errorf("%q: %v, %v; want %q", tc.text, got, err, tc.says)
 		}
 	}
 }

@@ -23,8 +23,8 @@ type ingestCommand struct {
 	Dir     string `arg:"" help:"Folder to read: Markdown, text, HTML, PDF, CSV, JSON, JSONL, DOCX." type:"path"`
 	Index   string `help:"Index file to bring up to date. Without it, the Qdrant collection that QDRANT_ADDR and QDRANT_COLLECTION name." type:"path" placeholder:"FILE"`
 	Rebuild bool   `help:"If the index file cannot be used, move it aside and build a new one." env:"-"`
-	Keep    bool   `help:"Keep documents in the store that are not in the folder, as of another folder." env:"-"`
-	Replace bool   `help:"Let the folder replace all that the store holds, even if they have no file in common." env:"-"`
+	Keep    bool   `help:"Keep documents in the store that are not in the folder, as of another folder." env:"-" xor:"rest"`
+	Replace bool   `help:"Let the folder replace all that the store holds, even if they have no file in common." env:"-" xor:"rest"`
 	DryRun  bool   `help:"Only say what would be done; embed and store nothing." env:"-"`
 	JSON    bool   `name:"json" help:"Print the report as one JSON object."`
 	embeddingFlags

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"github.com/joho/godotenv"
 )
 
 // Exit codes. A turn's outcome can be read from them by a script.
@@ -74,7 +72,8 @@ func main() {
 func run(ctx context.Context, args []string, io streams) int {
 	dropEmptySettings() // so that .env may set them
 	// A missing .env is no fault; a broken one is.
-	if err := loadSettings(".env"); err != nil && !errors.Is(err, os.ErrNotExist) {
+	settings, err := loadSettings(".env")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintf(io.err, "askback: reading .env: %v\n", err)
 		return exitUsage
 	}
@@ -103,6 +102,9 @@ func run(ctx context.Context, args []string, io streams) int {
 		fmt.Fprintf(io.err, "askback: %s\nTry: askback --help\n", printable(err.Error()))
 		return exitUsage
 	}
+	if parsed.Command() != "doctor" { // which says it itself
+		warnOfUnknown(io.err, settings, variables(parser.Model))
+	}
 	err = parsed.Run()
 	var o outcome
 	switch {
@@ -121,23 +123,24 @@ func run(ctx context.Context, args []string, io streams) int {
 	return exitFailed
 }
 
-// loadSettings sets the variables of a .env file that are not set yet. A
-// byte-order mark, as some editors write, is no part of the first name.
-func loadSettings(name string) error {
+// loadSettings sets the variables of a .env file that are not set yet, and gives all
+// that it holds. A byte-order mark, as some editors write, is no part of the first name.
+func loadSettings(name string) (map[string]string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	settings, err := godotenv.UnmarshalBytes(bytes.TrimPrefix(data, []byte("\uFEFF")))
+	text := strings.TrimPrefix(string(data), "\uFEFF")
+	settings, err := readEnv(text)
 	if err != nil {
-		return err
+		return nil, envFault(text, err)
 	}
 	for name, value := range settings {
 		if _, set := os.LookupEnv(name); !set {
 			_ = os.Setenv(name, value)
 		}
 	}
-	return nil
+	return settings, nil
 }
 
 // dropEmptySettings takes ASKBACK_ variables that are set to nothing as unset.

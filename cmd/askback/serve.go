@@ -46,6 +46,11 @@ func (c *serveCommand) Run(ctx context.Context, out streams) error {
 	if err := c.checkFolder(); err != nil {
 		return err
 	}
+	for _, origin := range c.Origins {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
+			return usagef("--origins: %w; write it as https://chat.example.com", err)
+		}
+	}
 	listener, err := c.listen()
 	if err != nil {
 		return err

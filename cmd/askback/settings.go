@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -67,4 +69,17 @@ func unknownSetting(name, meant string) (found, do string) {
 		do = fmt.Sprintf("did you mean %s?", meant)
 	}
 	return found, do
+}
+
+// warnOfUnknown names what stands in .env and is no setting, such as a misspelt one.
+func warnOfUnknown(w io.Writer, settings map[string]string, known []string) {
+	environ := []string{}
+	for name := range settings {
+		environ = append(environ, name)
+	}
+	unknown := unknownSettings(environ, known)
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		found, do := unknownSetting(name, unknown[name])
+		fmt.Fprintf(w, "askback: .env: %s; %s\n", found, do)
+	}
 }
