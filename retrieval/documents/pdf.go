@@ -109,6 +109,8 @@ func readPDF(ctx context.Context, lib pdfium.Pdfium, data []byte, d *retrieval.D
 	switch {
 	case errors.Is(err, pdferrors.ErrPassword), errors.Is(err, pdferrors.ErrSecurity):
 		return nil, errEncryptedPDF
+	case errors.Is(err, pdferrors.ErrFormat):
+		return nil, errors.New("a damaged PDF")
 	case err != nil:
 		return nil, fmt.Errorf("a damaged PDF: %w", err)
 	}

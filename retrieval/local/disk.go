@@ -121,7 +121,8 @@ func looksRight(path string) error {
 	return nil
 }
 
-const remedy = "name another file, or move this one aside (local.Rebuild does, and keeps it) and index the documents again"
+// remedy is what helps, as Rebuild does it too.
+const remedy = "name another file, or move this one aside and index the documents again"
 
 func (d *disk) start(ctx context.Context, identity string) error {
 	var err error
@@ -460,6 +461,10 @@ func (d *disk) explain(ctx context.Context, doing string, err error) error {
 			return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, d.path, err, remedy)
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 			return fmt.Errorf("%w: %s was being written for more than %v; try again when the other process is done: %w", ErrLocked, d.path, d.wait, err)
+		case sqlite3.SQLITE_CANTOPEN:
+			return fmt.Errorf("%s the index %s: the file cannot be opened; see that its folder exists and can be written to: %w", doing, d.path, err)
+		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+			return fmt.Errorf("%s the index %s: the file and its folder cannot be written to, which reading takes too; see their permissions: %w", doing, d.path, err)
 		}
 	}
 	return fmt.Errorf("%s the index %s: %w", doing, d.path, err)

@@ -348,6 +348,18 @@ func TestUnusableFiles(t *testing.T) {
 
 // Writes that are cancelled at any moment are either whole or not there, in
 // memory as on disk, and the index works on.
+// A file that cannot be made is named, with what to look at.
+func TestNoPlaceForTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "index.db")
+	if err := os.Symlink(filepath.Join("nowhere", "index.db"), path); err != nil {
+		t.Skip(err)
+	}
+	_, err := local.Open(t.Context(), local.Options{Path: path, Embedder: new(retrievertest.Embedder)})
+	if err == nil || !strings.Contains(err.Error(), path+": the file cannot be opened; see that its folder exists") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestCancelledWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "index.db")
 	x := open(t, local.Options{Path: path})
