@@ -8,9 +8,16 @@
 # adapter, as RUN/adapter, for askback's --adapter; the figures on test.jsonl before
 # and after are printed. Run it again and it goes on where it was stopped.
 set -euo pipefail
+case "${1:-}" in -*) set -- ;; esac # --help, say
 run=$(realpath -m "${1:?usage: training/own.sh RUN FOLDER [options of train.py]}")
 folder=$(realpath "${2:?usage: training/own.sh RUN FOLDER [options of train.py]}")
 shift 2
+for file in train validation test; do
+  if [ ! -s "$folder/$file.jsonl" ]; then
+    echo "training/own.sh: $folder/$file.jsonl is not there, or empty; training/data/README.md describes the format" >&2
+    exit 2
+  fi
+done
 cd "$(dirname "$0")"
 mkdir -p "$run"
 . ./setup.sh

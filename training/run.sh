@@ -7,6 +7,7 @@
 # RUN is a folder for everything that is not committed: the environment, the
 # base model, checkpoints and the log.
 set -euo pipefail
+case "${1:-}" in -*) set -- ;; esac # --help, say
 run=$(realpath -m "${1:?usage: training/run.sh RUN [options of train.py]}")
 shift
 cd "$(dirname "$0")"
