@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
 )
 
 // FuzzDotenv reads anything as a .env file: a complaint about a line names it and
