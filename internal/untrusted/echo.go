@@ -16,11 +16,12 @@ var (
 )
 
 // WithoutEcho gives a text without what only repeats a question: its words, one
-// after the other, wherever they stand, and sentences that ask the same in nearly
-// the same words. Such words bring a text near to the question and answer nothing.
-// It is the text itself if there are none. Of a question without a question mark,
-// which may be words typed as into a search box and then stand in what answers it,
-// only what is asked with one counts.
+// after the other, and sentences that ask the same in nearly the same words. Such
+// words bring a text near to the question and answer nothing. It is the text itself
+// if there are none. What asks for more than the question, as "What is the fee for
+// staff?" does after "What is the fee?", stays: it tells texts apart. Of a question
+// without a question mark, which may be words typed as into a search box and then
+// stand in what answers it, only what is asked with one counts.
 func WithoutEcho(text, question string) string {
 	asked := wordPattern.FindAllString(strings.ToLower(question), -1)
 	if len(asked) < 3 {
@@ -49,9 +50,22 @@ func WithoutEcho(text, question string) string {
 	return strings.TrimSpace(kept.String())
 }
 
-// same reports whether a sentence holds most of the words asked.
+// small are words that a question asks the same with and without.
+var small = func() map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq("a an the is are do does can i we you my our your it this that there here of for to in on at and or so please") {
+		m[w] = true
+	}
+	return m
+}()
+
+// same reports whether a sentence holds most of the words asked and no other that
+// says something.
 func same(sentence string, asked []string) bool {
 	words := wordPattern.FindAllString(strings.ToLower(sentence), -1)
+	if slices.ContainsFunc(words, func(w string) bool { return !small[w] && !slices.Contains(asked, w) }) {
+		return false
+	}
 	slices.Sort(words)
 	n := 0
 	for _, w := range asked {
@@ -62,8 +76,8 @@ func same(sentence string, asked []string) bool {
 	return float64(n) >= echoed*float64(len(asked))
 }
 
-// withoutRun leaves out each run of the words asked, and the marks that end it; if
-// marked, only those that end with a question mark.
+// withoutRun leaves out each run of the words asked that does not go on, and the
+// marks that end it; if marked, only those that end with a question mark.
 func withoutRun(text string, asked []string, marked bool) string {
 	places := wordPattern.FindAllStringIndex(text, -1)
 	var kept strings.Builder
@@ -76,10 +90,10 @@ func withoutRun(text string, asked []string, marked bool) string {
 				break
 			}
 		}
-		if !run {
+		last := i + len(asked) - 1
+		if !run || goesOn(text, places, last) && !strings.EqualFold(text[places[last+1][0]:places[last+1][1]], asked[0]) {
 			continue
 		}
-		last := i + len(asked) - 1
 		rest := strings.TrimLeft(text[places[last][1]:], "?!.？！。\"”’'")
 		end := len(text) - len(rest)
 		if marked && !strings.ContainsAny(text[places[last][1]:end], "?？") {
@@ -92,4 +106,13 @@ func withoutRun(text string, asked []string, marked bool) string {
 		return text
 	}
 	return kept.String() + text[at:]
+}
+
+// goesOn reports whether only space stands between a word of a text and the next.
+func goesOn(text string, places [][]int, word int) bool {
+	if word+1 == len(places) {
+		return false
+	}
+	between := text[places[word][1]:places[word+1][0]]
+	return strings.TrimSpace(between) == "" && !strings.Contains(between, "\n")
 }

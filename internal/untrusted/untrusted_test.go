@@ -155,6 +155,10 @@ func TestWithoutEcho(t *testing.T) {
 		"One. How much is a parking fee here? Two.":                               "One. Two.",
 		"The answer to “how much is the parking fee?” is €4.":                     "The answer to “ is €4.",
 		"Is the pool heated? Yes.":                                                "Is the pool heated? Yes.",
+		"How much is the parking fee how much is the parking fee":                 "",
+		"How much is the parking fee\nStaff pay €4.":                              "Staff pay €4.",
+		"Faq > How much is the parking fee for visitors?":                         "Faq > How much is the parking fee for visitors?",
+		"What is the fee for parking of staff, how much? €4.":                     "What is the fee for parking of staff, how much? €4.",
 	} {
 		if got := WithoutEcho(in, question); got != want {
 			t.Errorf("WithoutEcho(%q) = %q, want %q", in, got, want)
