@@ -71,7 +71,7 @@ var (
 	mended = bounds{.97, 2}
 	// The reader weighs the rules by what they are worth on other replies, which is
 	// less than on these.
-	learned = bounds{.95, 1}
+	learned = bounds{.96, 0}
 )
 
 // replay folds each reply.

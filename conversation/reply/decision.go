@@ -149,9 +149,8 @@ func boolean(b bool) float64 {
 	return 0
 }
 
-// weigh gives the log-odds that each option is meant, and the weight of each kind
-// that is possible: its probability, and for a choice the probability that it is the
-// best option's. A choice of the wrong option is worse than a detail.
+// weigh gives the log-odds that each option is meant, and the probability of each
+// kind, 0 for those that are not possible.
 func (r *Reader) weigh(p conversation.Pending, reply string, rules conversation.Folded, kinds, options []float64) (meant, share []float64) {
 	d := &r.config.Decision
 	for i, l := range options {
@@ -165,19 +164,7 @@ func (r *Reader) weigh(p conversation.Pending, reply string, rules conversation.
 			logits[i] = math.Inf(-1)
 		}
 	}
-	share = softmax(logits)
-	if len(meant) > 0 {
-		choice := slices.Index(r.config.Kinds, conversation.ReplyChoice)
-		share[choice] /= 1 + math.Exp(-slices.Max(meant))
-		sum := 0.0
-		for _, s := range share {
-			sum += s
-		}
-		for i := range share {
-			share[i] /= sum
-		}
-	}
-	return meant, share
+	return meant, softmax(logits)
 }
 
 // possible says whether a reply to a clarification with n options can be of a kind.
@@ -226,6 +213,7 @@ func (r *Reader) decide(p conversation.Pending, reply string, rules conversation
 		}
 		return 0
 	})
+	// A choice of the wrong option is worse than a detail.
 	if out.Kind == conversation.ReplyChoice && sigmoid(meant[order[0]]) < d.Choose {
 		out.Kind, out.Unsure = conversation.ReplyDetail, true
 	}

@@ -169,7 +169,7 @@ def main() -> None:
     ap.add_argument("--folds", nargs="+", required=True)
     ap.add_argument("--out", help="folder of the adapter, whose reply.json receives the decision")
     ap.add_argument("--c", type=float, default=0.01, help="inverse strength of the prior on the weights")
-    ap.add_argument("--aside", type=float, default=0.25)
+    ap.add_argument("--aside", type=float, default=0.2)
     ap.add_argument("--topic", type=float, default=0.5)
     ap.add_argument("--sure", type=float, default=0.7)
     ap.add_argument("--scan", action="store_true")
