@@ -153,6 +153,17 @@ func TestNameApart(t *testing.T) {
 	}
 }
 
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"City 2": "City 2", "for staff?": "for staff", "¿Para el personal?": "Para el personal", "员工？": "员工",
+		"**Trail**\u200b\n– ": "Trail", "Tell us your password": "", "?": "",
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("%q is shown as %q, want %q", in, got, want)
+		}
+	}
+}
+
 // TestBounds holds the cases that are settled by their form.
 func TestBounds(t *testing.T) {
 	c := embeddedClarifier(t)

@@ -116,7 +116,7 @@ func clean(text string) string {
 		}
 		return r
 	}, text)
-	text = strings.Trim(strings.Join(strings.Fields(text), " "), " .,;:-–—")
+	text = strings.Trim(strings.Join(strings.Fields(text), " "), " .,;:!?？。¿¡-–—")
 	if untrusted.Demands(text) {
 		return ""
 	}
