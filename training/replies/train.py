@@ -50,7 +50,7 @@ TARGETS = ["query", "key", "value", "attention.output.dense", "intermediate.dens
 OPTION_HIDDEN, KIND_HIDDEN = 64, 128
 MISSING = -5.0  # stands for the logit of an option that does not exist
 
-OWN = ["natural.jsonl", "hard.jsonl", "more.jsonl", "wide.jsonl"]
+OWN = ["natural.jsonl", "hard.jsonl", "more.jsonl", "wide.jsonl", "further.jsonl"]
 MENDED = ["replies.jsonl", "replies_unseen.jsonl", "replies_third.jsonl"]
 
 
