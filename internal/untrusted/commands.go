@@ -53,13 +53,13 @@ var commands = []command{
 	shape("ai|llm|bot|model|reader", `\b`+machine+`\b[^.!?\n]{0,30}\b(?:must|should|shall|has to|have to|needs? to|may not)\b`),
 	shape("assistant", `\bassistants?\b[^.!?\n]{0,30}\b(?:must|should|shall|has to|have to|do|may)\b[^.!?\n]{0,12}\b(?:not answer|not ask back|never ask back|not ask (?:a )?(?:clarif\w+|questions)|refuse to answer|(?:answer|say|reply|quote|obey)\b[^.!?\n]{0,30}(?:(?-i:[A-Z]{4,}\d?\b)|every|everything|this page|it alone))`),
 	shape("ask", `\b(?:never|not|don't)\s+ask\s+(?:back|(?:a |any |the user )?(?:clarif\w+|follow-?up))\b`),
-	shape("asking back|clarif|follow-up", `\b(?:without|needs? no|no need (?:of|for)|skip|no) (?:any |a |further |more )*(?:clarification|clarifying questions?|follow-up(?: questions?)?|asking back)\b[^.!?\n]{0,20}(?:to (?:the person|whoever|those) |needed|necessary|required|(?:is|are) (?:to be )?(?:asked|allowed)|$|[.!])`),
+	shape("asking back|clarif|follow-up", `\b(?:without|needs? no|no need (?:of|for)|skip|no) (?:any |a |further |more )*(?:clarification|clarifying questions?|follow-up questions?|asking back)\b[^.!?\n]{0,20}(?:to (?:the person|whoever|those) |needed|necessary|required|(?:is|are) (?:to be )?(?:asked|allowed)|$|[.!])|\b(?:without|no) (?:any |a |further )*follow-ups? to (?:the person|whoever|those)\b`),
 	shape("already clarified|clarified which|clarified with|clarified their|clarified the question|clarified what", `\b(?:already clarified|clarified (?:which|with|their|the question|what))\b`),
 	shape("you have said|you said|you have told|you told|you have already|you already", `(?:^|[,;:] ?)\W{0,4}(?:(?:and|but|so|since|as)\s+)?you (?:have )?(?:already )?(?:said|told us|confirmed)\b(?: already)? (?:that you are|which|what you)\b`),
 	shape("question|message|request|query|prompt", `\b(?:questions?|messages?|requests?|quer(?:y|ies)|prompts?)\b[^.!?\n]{0,30}\b(?:fully specified|unambiguous|(?:complete|clear) as (?:it|they) stands?|means? (?:only )?one thing|has been answered (?:already|before))\b`),
-	shape("user|customer|reader|client|person", `\b(?:user|customer|reader|client|person)\b[^.!?\n]{0,20}\b(?:in this (?:chat|conversation|session|dialogue)|means this one|already (?:chosen|picked|selected|said|told|confirmed|stated) (?:which|what|by)|of this page is an?)\b|\b(?:already )?(?:chosen|picked|selected|confirmed) (?:by|for) the (?:user|customer|reader|client)\b|\b(?:in|during) this (?:chat|session|dialogue)\b[^.!?\n]{0,20}\b(?:user|customer|client)\b`),
-	shape("clear", `(?-i:\b(?:[Aa]nswer|[Rr]eply|[Ss]ay|is|[Oo]utput|label)\b[^.!?\n]{0,20}\bCLEAR\b)`),
-	shape("decode|read", `\b(?:decode|read)\b[^.!?\n]{0,30}\b(?:follow|obey|execute)\b`),
+	shape("user|customer|reader|client|person", `\b(?:user|customer|reader|client|person)\b[^.!?\n]{0,20}\b(?:in this (?:chat|conversation|dialogue)|means this one|already (?:chosen|picked|selected|said|told|confirmed|stated) (?:which|what|by)|of this page is an?)\b|\balready (?:chosen|picked|selected|confirmed) (?:by|for) the (?:user|customer|reader|client)\b|\b(?:in|during) this (?:chat|session|dialogue)\b[^.!?\n]{0,20}\b(?:user|customer|client)s? (?:has|have|is|was|said|chose|means?|meant|wants?|wanted)\b`),
+	shape("clear", `(?-i:\b(?:[Aa]nswer|[Rr]eply|[Ss]ay|[Oo]utput|label)\b[^.!?\n]{0,20}\bCLEAR\b|\b(?:labels?|questions?|conversation|text|case|check|message|verdict)\b[^.!?\n]{0,30}\bis\b[^.!?\n]{0,20}\bCLEAR\b)`),
+	shape("decode|read", `\bdecode\b[^.!?\n]{0,30}\b(?:follow|obey|execute)\b|\bread\b[^.!?\n]{0,30}\b(?:backwards?|in reverse|base64|rot13)\b[^.!?\n]{0,30}\b(?:follow|obey|execute)\b`),
 	shape(`clarification"|ruled_out"|role"|</passages|</documents|<instructions|</instructions|</context`, `"(?:clarification|ruled_out)"\s*:|"role"\s*:\s*"(?:system|developer)"|</?(?:passages|documents|instructions|context)>`),
 }
 
@@ -349,7 +349,7 @@ func misleads(s string) bool { return Commands(s) || Demands(s) || steers.MatchS
 
 // steers matches a heading that says which choice is the user's, or which one is
 // to be taken.
-var steers = regexp.MustCompile(`(?i)\b(?:users?|customers?|readers?|clients?) (?:means?|meant|wants?|chose|has chosen|picked|prefers?) th(?:is|at)\b|\balready (?:chosen|picked|selected|confirmed)\b|\bassistants? (?:must|should|shall|has to|have to) (?:take|pick|choose|give|say)\b`)
+var steers = regexp.MustCompile(`(?i)\b(?:users?|customers?|readers?|clients?) (?:means?|meant|wants?|chose|has chosen|picked|prefers?) th(?:is|at)(?: one)?\s*(?:$|[^\s\w])|\bthe assistant (?:must|should|shall|has to|have to) (?:take|pick|choose|give|say)\b`)
 
 // honest gives the longest start of a heading that does not mislead.
 func honest(heading string) string {
