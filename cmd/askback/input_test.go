@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -57,6 +59,23 @@ func TestGauge(t *testing.T) {
 	}{{0, .5, "░░┃░"}, {1, .75, "███┃"}, {.5, 2, "██░░"}} {
 		if got := gauge(tc.score, tc.threshold, 4); got != tc.want {
 			t.Errorf("gauge(%v, %v) = %s, want %s", tc.score, tc.threshold, got, tc.want)
+		}
+	}
+}
+
+// A command that was stopped says so, whatever it was at, and what to do stays.
+func TestTold(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("reading a: gone"), "reading a: gone"},
+		{fmt.Errorf("embedding 64 passages: %w", context.Canceled), "stopped"},
+		{fmt.Errorf("embedding: %w\nwhat was stored stays", context.Canceled), "stopped\nwhat was stored stays"},
+		{fmt.Errorf("embedding: %w", context.DeadlineExceeded), "embedding: context deadline exceeded"},
+	} {
+		if got := told(tc.err); got != tc.want {
+			t.Errorf("%v: %q, want %q", tc.err, got, tc.want)
 		}
 	}
 }

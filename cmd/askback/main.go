@@ -115,12 +115,20 @@ func run(ctx context.Context, args []string, io streams) int {
 	case errors.Is(err, errUsage):
 		fmt.Fprintln(io.err, "askback:", printable(err.Error()))
 		return exitUsage
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		fmt.Fprintln(io.err, "askback: stopped")
-		return exitFailed
 	}
-	fmt.Fprintln(io.err, "askback:", printable(err.Error()))
+	fmt.Fprintln(io.err, "askback:", printable(told(err)))
 	return exitFailed
+}
+
+// told is what is said of a failure. One that Ctrl-C or SIGTERM made is no fault of the
+// step that it met; advice on a line of its own stays.
+func told(err error) string {
+	text := err.Error()
+	if errors.Is(err, context.Canceled) {
+		_, advice, _ := strings.Cut(text, "\n")
+		text = strings.TrimSpace("stopped\n" + advice)
+	}
+	return text
 }
 
 // loadSettings sets the variables of a .env file that are not set yet, and gives all
