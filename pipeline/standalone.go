@@ -239,8 +239,10 @@ var (
 	clauseEnd   = regexp.MustCompile(`[,.;:?!]|$`)
 )
 
-// nameRun is a name at the beginning of a phrase.
-var nameRun = regexp.MustCompile(`^\p{Lu}[\p{L}\p{N}-]*(\s+(\p{Lu}[\p{L}\p{N}-]*|\p{N}+))*`)
+// oneName is a name, and nameRun one, or a list of them, at the beginning of a phrase.
+const oneName = `\p{Lu}[\p{L}\p{N}-]*(?:\s+(?:\p{Lu}[\p{L}\p{N}-]*|\p{N}+))*`
+
+var nameRun = regexp.MustCompile(`^` + oneName + `(?:(?:,\s+` + oneName + `)*,?\s+(?:and|or|und|oder)\s+(?:the\s+)?` + oneName + `)?`)
 
 // phrases finds the prepositional phrases of a question: where the
 // preposition begins, where its object begins, and where that ends, at the next
@@ -248,12 +250,13 @@ var nameRun = regexp.MustCompile(`^\p{Lu}[\p{L}\p{N}-]*(\s+(\p{Lu}[\p{L}\p{N}-]*
 func phrases(q string) (out [][3]int) {
 	found := preposition.FindAllStringIndex(q, -1)
 	for i, p := range found {
-		end := p[1] + clauseEnd.FindStringIndex(q[p[1]:])[0]
-		if i+1 < len(found) && found[i+1][0] < end {
-			end = found[i+1][0] - 1
+		most := len(q)
+		if i+1 < len(found) {
+			most = max(p[1], found[i+1][0]-1)
 		}
-		if run := nameRun.FindString(q[p[1]:end]); run != "" && p[1]+len(run) < end {
-			end = p[1] + len(run) // "in Ostby open"
+		end := min(most, p[1]+clauseEnd.FindStringIndex(q[p[1]:])[0])
+		if run := nameRun.FindString(q[p[1]:most]); run != "" {
+			end = p[1] + len(run) // "in Ostby open", "for City 2, City 1 and Cargo 2"
 		}
 		if end > p[1] {
 			out = append(out, [3]int{p[0], p[1], end})

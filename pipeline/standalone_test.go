@@ -12,6 +12,8 @@ func TestStandalone(t *testing.T) {
 		{"What is the hotel limit for employees?", "and for contractors?", "What is the hotel limit for contractors?"},
 		{"What is the hotel limit for employees?", "What about for contractors in Norway?", "What is the hotel limit for contractors in Norway?"},
 		{"What is the deposit in Ostby for a week?", "and in Fenmouth?", "What is the deposit in Fenmouth for a week?"},
+		{"What is the rental deposit for City 2 and Cargo 2?", "and for the City 2?", "What is the rental deposit for the City 2?"}, // not both
+		{"When are the shops in Ostby, Fenmouth and Larkwheel Yard open?", "and in Ostby?", "When are the shops in Ostby open?"},
 		{"How do I return an order?", "how long does it take?", "how long does it take? (following: How do I return an order?)"},
 		{"How do I return an order?", "how long does it take to charge the battery?", "how long does it take to charge the battery?"},
 		{"How do I return an order?", "What is the range of the City 2?", "What is the range of the City 2?"},
