@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/askback/askback/cmd/askback/sample"
 	"github.com/askback/askback/conversation"
 	"github.com/askback/askback/conversation/reply"
@@ -164,6 +166,9 @@ func openAssistant(ctx context.Context, errOut io.Writer, s setup) (opened *assi
 func newAssistant(errOut io.Writer, s setup) (*assistant, error) {
 	if s.source.Rebuild && s.source.Docs == "" {
 		return nil, usagef("--rebuild (ASKBACK_REBUILD) builds the index of --docs anew, and no folder is named: add --docs DIR, or fill the index with askback ingest DIR --index FILE --rebuild")
+	}
+	if store, err := filepath.Abs(kong.ExpandPath(s.kept.Store)); s.kept.Store != "" && err == nil && store == s.source.Index {
+		return nil, usagef("--store and --index both name %s; conversations and passages are two databases: give each a file of its own", store)
 	}
 	screen, err := s.gates.clarifier()
 	if err != nil {
