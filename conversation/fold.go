@@ -439,7 +439,7 @@ func (f *folder) fold(ctx context.Context) Folded {
 	case seen[actYes]:
 		return f.unclear(upTo(n), "yes to several")
 	case seen[actSelect]:
-		return f.unclear(nil, "no such option")
+		return f.unclear(nil, noSuchOption)
 	}
 	if strings.ContainsAny(f.reply, "?？") { // "sorry?"
 		return f.explain(nil)
@@ -701,6 +701,9 @@ func (f *folder) detailInContext(rule string) Folded {
 	return Folded{Kind: ReplyDetail, Question: aside(f.p.Question, f.p.Text+" "+bare(cut(f.reply, detailRunes))), Detail: bare(cut(f.reply, detailRunes)), Rule: rule}
 }
 
+// noSuchOption is the rule by which "9" is unclear where there are two options.
+const noSuchOption = "no such option"
+
 func (f *folder) unclear(between []int, rule string) Folded {
 	r := Folded{Kind: ReplyUnclear, Question: f.p.Question, Chosen: f.pick(between), Rule: rule}
 	if len(between) > 0 {
@@ -710,7 +713,11 @@ func (f *folder) unclear(between []int, rule string) Folded {
 		}
 		r.Say = fmt.Sprintf(say(f.lang, sayWhich), join(f.lang, texts, false))
 	} else {
-		r.Say = strings.TrimSpace(say(f.lang, sayAgain) + " " + f.p.Text)
+		why := say(f.lang, sayAgain)
+		if rule == noSuchOption {
+			why = fmt.Sprintf(say(f.lang, sayFewer), len(f.p.Options))
+		}
+		r.Say = strings.TrimSpace(why + " " + f.p.Text)
 	}
 	return r
 }

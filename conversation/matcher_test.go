@@ -71,7 +71,8 @@ func TestFoldSays(t *testing.T) {
 	}{
 		{Pending{Question: "What is the deposit?", Text: "Which printer: the InkJoy 7 or 9?", Options: opts("InkJoy 7", "InkJoy 9", "Laser")}, "inkjoy", "Which one do you mean: InkJoy 7 or InkJoy 9?"},
 		{Pending{Question: "What is the deposit?", Text: "Car or van?", Options: opts("car", "van")}, "", "I could not make out an answer. Car or van?"},
-		{Pending{Question: "What is the deposit?", Text: "Car or van?", Options: opts("car", "van")}, "the fourth", "I could not make out an answer. Car or van?"},
+		{Pending{Question: "What is the deposit?", Text: "Car or van?", Options: opts("car", "van")}, "the fourth", "There are only 2 to choose from. Car or van?"},
+		{Pending{Question: "What is the deposit?", Text: "Car or van?", Options: opts("car", "van")}, "9", "There are only 2 to choose from. Car or van?"},
 		{Pending{Question: "how long does it take?", Text: "What do you mean?", Unclear: []string{"it"}}, "huh?", "I can't tell what “it” refers to. What do you mean?"},
 		{Pending{Question: "What is the deposit?", Text: "Car or van?", Options: opts("car", "van")}, "never mind", "All right, I'll leave that question."},
 		{Pending{Question: "Wie hoch ist die Kaution?", Text: "Für welches Fahrzeug?", Options: opts("Auto", "Bus")}, "was ist der Unterschied?", "Die Antwort ist hier verschieden: Auto oder Bus. Was trifft zu? Wenn Sie es nicht wissen, sagen Sie es; dann antworte ich mit einer Annahme."},
