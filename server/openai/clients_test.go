@@ -22,7 +22,7 @@ import (
 // TestGoClient talks with OpenAI's official client for Go.
 func TestGoClient(t *testing.T) {
 	s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
-	s.quoter.Usage = conversation.Usage{Input: 120, Output: 8}
+	s.quoter.Use(conversation.Usage{Input: 120, Output: 8})
 	client := official.NewClient(option.WithBaseURL(s.URL+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0))
 	models, err := client.Models.List(t.Context())
 	if err != nil || len(models.Data) != 1 || models.Data[0].ID != "askback" {
@@ -96,7 +96,8 @@ func TestGoClient(t *testing.T) {
 // TestLangchain talks with langchaingo's client.
 func TestLangchain(t *testing.T) {
 	s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
-	s.quoter.Usage = conversation.Usage{Input: 120, Output: 8}
+	used := conversation.Usage{Input: 120, Output: 8}
+	s.quoter.Use(used)
 	llm, err := langchain.New(langchain.WithBaseURL(s.URL+"/v1"), langchain.WithToken("none"), langchain.WithModel("askback"))
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestLangchain(t *testing.T) {
 		streamed += string(chunk)
 		return nil
 	}))
-	if err != nil || streamed != cargo || r.Choices[0].Content != cargo || r.Choices[0].StopReason != "stop" || conversation.UsageOf(r.Choices[0].GenerationInfo) != s.quoter.Usage {
+	if err != nil || streamed != cargo || r.Choices[0].Content != cargo || r.Choices[0].StopReason != "stop" || conversation.UsageOf(r.Choices[0].GenerationInfo) != used {
 		t.Errorf("streamed %q, %+v, %v", streamed, r, err)
 	}
 }
@@ -128,7 +129,7 @@ func TestPythonClient(t *testing.T) {
 		python = strings.TrimSpace(string(made))
 	}
 	s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
-	s.quoter.Usage = conversation.Usage{Input: 120, Output: 8}
+	s.quoter.Use(conversation.Usage{Input: 120, Output: 8})
 	client := exec.CommandContext(t.Context(), python, "testdata/python/client.py", s.URL)
 	client.Stderr = os.Stderr
 	data, err := client.Output()

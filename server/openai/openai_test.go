@@ -544,7 +544,7 @@ func TestUsage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, conversation.NewMemory(), openai.Options{Log: quiet})
-			s.quoter.Usage = c.used
+			s.quoter.Use(c.used)
 			status, reply := s.send(t, fmt.Sprintf(`{"messages":[{"role":"user","content":%q}]%s}`, c.text, c.more))
 			if status != http.StatusOK || c.want == "" && (strings.Contains(reply, `"usage"`) || strings.Contains(reply, `"choices":[]`)) || !strings.Contains(reply, c.want) {
 				t.Errorf("status %d, want %s in %s", status, c.want, reply)

@@ -80,11 +80,17 @@ func (Asker) Clarify(_ context.Context, r gate.Request) (gate.Verdict, error) {
 type Quoter struct {
 	// Between, if set, runs between the two pieces.
 	Between func(ctx context.Context) error
-	// Usage is told as that of a model.
-	Usage conversation.Usage
 
 	mu       sync.Mutex
+	usage    conversation.Usage
 	requests []generation.Request
+}
+
+// Use sets what is told as the usage of a model from now on.
+func (q *Quoter) Use(u conversation.Usage) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.usage = u
 }
 
 // Requests are those that came so far.
@@ -99,12 +105,13 @@ func (q *Quoter) Generate(ctx context.Context, r generation.Request) iter.Seq2[g
 	return func(yield func(generation.Event, error) bool) {
 		q.mu.Lock()
 		q.requests = append(q.requests, r)
+		usage := q.usage
 		q.mu.Unlock()
 		if len(r.Passages) == 0 {
 			yield(generation.Event{Done: &generation.Answer{}}, nil)
 			return
 		}
-		conversation.AddUsage(ctx, q.Usage)
+		conversation.AddUsage(ctx, usage)
 		p := r.Passages[0]
 		first, second := p.Text[:4], p.Text[4:]+" [1]"
 		if r.Assumption != "" {
