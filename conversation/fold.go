@@ -704,6 +704,7 @@ func (f *folder) detailInContext(rule string) Folded {
 // noSuchOption is the rule by which "9" is unclear where there are two options.
 const noSuchOption = "no such option"
 
+// unclear says what is not clear of a reply: which of some options is meant, or all of it.
 func (f *folder) unclear(between []int, rule string) Folded {
 	r := Folded{Kind: ReplyUnclear, Question: f.p.Question, Chosen: f.pick(between), Rule: rule}
 	if len(between) > 0 {

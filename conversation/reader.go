@@ -70,7 +70,7 @@ func (f Folded) certain() bool { return certainRules[f.Rule] || f.Kind == ReplyD
 
 var certainRules = map[string]bool{
 	"word for word": true, "ordinal": true, "range": true, "comparison": true, "proposal": true, "now": true,
-	"yes": true, "no": true, "yes or no": true, "yes to several": true, "no such option": true, "cancel": true, "restated": true,
+	"yes": true, "no": true, "yes or no": true, "yes to several": true, noSuchOption: true, "cancel": true, "restated": true,
 }
 
 // taken folds as a Reader says, if that can be.

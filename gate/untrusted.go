@@ -12,8 +12,8 @@ import (
 // asData leaves out of a request what speaks to the assistant and not of the
 // subject: a gate is to judge what is asked, and no text in it may start or stop
 // a clarification. Nor does what only repeats the question answer it. A passage
-// that says nothing else is left out whole. A question
-// that says nothing else stays as it is.
+// that says nothing else is left out whole. A question that says nothing else
+// stays as it is.
 func asData(r Request) Request {
 	subject := func(text string) string { return strings.TrimSpace(untrusted.WithoutCommands(text)) }
 	if q := subject(r.Question); q != "" {
